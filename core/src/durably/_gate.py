@@ -1,0 +1,155 @@
+"""The one gate every operation of a storage passes: open? of a known format? of legal size?"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from durably._typing import override
+from durably.errors import (
+    CorruptRecord,
+    RecordTooLarge,
+    RevisionConflict,
+    SchemaTooNew,
+    StorageClosed,
+)
+from durably.logstore import (
+    ALL,
+    MAX_LIST_LIMIT,
+    Applied,
+    Batch,
+    Log,
+    LogId,
+    LogInfo,
+    LogStore,
+    NewRecord,
+    Page,
+    Range,
+    Rewrite,
+    check_count,
+    check_id,
+)
+
+__all__ = ["FORMAT", "FORMAT_LOG", "Gate"]
+
+FORMAT = 1
+"""The version of what core writes into records and heads."""
+
+FORMAT_LOG = LogId(kind="meta", id="format")
+
+
+class _Marker(msgspec.Struct, frozen=True):
+    format: int
+
+
+_marker = msgspec.json.Decoder(_Marker)
+
+
+class Gate(LogStore):
+    """A log store as a storage uses it.
+
+    The first operation reads the format marker, the first change writes it where it is missing,
+    so that merely looking into an empty storage writes nothing.
+    """
+
+    def __init__(self, store: LogStore) -> None:
+        self.capabilities = store.capabilities
+        self.limits = store.limits
+        self._store = store
+        self._known = False
+        self._marked = False
+        self._closed = False
+
+    @override
+    async def append(self, log: LogId, batch: Batch) -> Applied:
+        self._check_sizes(log, batch.records, batch.head)
+        await self.check(writing=True)
+        return await self._store.append(log, batch)
+
+    @override
+    async def read(self, log: LogId, span: Range = ALL) -> Log | None:
+        await self.check()
+        return await self._store.read(log, span)
+
+    @override
+    async def rewrite(self, log: LogId, change: Rewrite) -> Applied:
+        self._check_sizes(log, change.replace.values(), change.head)
+        await self.check(writing=True)
+        return await self._store.rewrite(log, change)
+
+    @override
+    async def delete(self, log: LogId, *, expected_revision: int | None = None) -> bool:
+        await self.check()
+        return await self._store.delete(log, expected_revision=expected_revision)
+
+    @override
+    async def list(
+        self,
+        kind: str,
+        *,
+        prefix: str = "",
+        after: str = "",
+        limit: int = 100,
+        with_state: bool = False,
+    ) -> Page[LogInfo]:
+        check_count("limit", limit, minimum=1, maximum=MAX_LIST_LIMIT)
+        for bound in filter(None, (prefix, after)):
+            check_id(kind, bound)
+        await self.check()
+        return await self._store.list(
+            kind, prefix=prefix, after=after, limit=limit, with_state=with_state
+        )
+
+    @override
+    async def maintain(self) -> None:
+        await self.check()
+        await self._store.maintain()
+
+    @override
+    async def aclose(self) -> None:
+        self._closed = True
+        await self._store.aclose()
+
+    def _check_sizes(self, log: LogId, records: Iterable[NewRecord], head: bytes | None) -> None:
+        sizes = [("record", len(record.data), self.limits.record_bytes) for record in records]
+        if head is not None:
+            sizes.append(("head", len(head), self.limits.head_bytes))
+        for what, size, limit in sizes:
+            if size > limit:
+                raise RecordTooLarge(log, what, size=size, limit=limit)
+
+    async def check(self, *, writing: bool = False) -> None:
+        """Look at the format marker, unless that was done, and write it before a change.
+
+        Raises:
+            SchemaTooNew: a newer version wrote this storage.
+            StorageClosed: the storage is closed.
+        """
+        if self._closed:
+            raise StorageClosed
+        if not self._known:
+            self._marked = await self._read_marker()
+            self._known = True
+        if writing and not self._marked:
+            await self._write_marker()
+            self._marked = True
+
+    async def _read_marker(self) -> bool:
+        stored = await self._store.read(FORMAT_LOG, Range(limit=0))
+        if stored is None:
+            return False
+        try:
+            found = _marker.decode(stored.state.head or b"").format
+        except msgspec.DecodeError as error:
+            raise CorruptRecord(FORMAT_LOG, f"its head cannot be read: {error}") from error
+        if found > FORMAT:
+            raise SchemaTooNew(
+                "this storage", found=found, supported=FORMAT, distribution="durably"
+            )
+        return True
+
+    async def _write_marker(self) -> None:
+        head = msgspec.json.encode(_Marker(format=FORMAT))
+        try:
+            await self._store.append(FORMAT_LOG, Batch(head=head, expected_revision=0))
+        except RevisionConflict:
+            await self._read_marker()

@@ -1,0 +1,270 @@
+"""How entries lie in a record, and how stored ones are changed without being understood.
+
+A record of a session or a run is the JSON object ``{"entries": [...], "meta": {...}}``. It is
+read in one typed step; only where that fails are the entries looked at one by one, to say
+which of them is at fault. Changes work on raw JSON, so that fields and entry types this
+version does not know keep their bytes.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn, TypeAlias, cast
+
+import msgspec
+
+from durably.codec import Codec, dump_json, load_json, named
+from durably.entries import ENTRY_TYPES, PART_TYPES, Entry, JsonObject
+from durably.errors import CorruptRecord, NotSerializable, UnknownEntryType
+from durably.logstore import LogId, Record
+from durably.runs import RunHead, StateSnapshot
+
+__all__ = [
+    "RawObject",
+    "SegmentBody",
+    "decode_entries",
+    "decode_head",
+    "decode_segment",
+    "decode_snapshot",
+    "encode_entries",
+    "encode_head",
+    "encode_segment",
+    "encode_snapshot",
+    "join_items",
+    "join_object",
+    "payload",
+    "raw_items",
+    "raw_object",
+]
+
+RawObject: TypeAlias = dict[str, msgspec.Raw]
+
+
+class SegmentBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a record of a session or a run holds."""
+
+    entries: list[Entry]
+    meta: JsonObject | None = None
+
+
+_entry: Codec[Entry] = Codec(Entry)
+_entries: Codec[list[Entry]] = Codec(list[Entry])
+_segment: Codec[SegmentBody] = Codec(SegmentBody)
+_head: Codec[RunHead] = Codec(RunHead)
+_snapshot: Codec[StateSnapshot] = Codec(StateSnapshot)
+_meta: Codec[JsonObject] = Codec(JsonObject)
+_raw_object: msgspec.json.Decoder[RawObject] = msgspec.json.Decoder(RawObject)
+_raw_items: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def _tags(types: Iterable[type[msgspec.Struct]]) -> frozenset[str]:
+    return frozenset(str(type_.__struct_config__.tag) for type_ in types)
+
+
+_ENTRY_TAGS = _tags(ENTRY_TYPES)
+_PART_TAGS = _tags(PART_TYPES)
+
+
+def encode_entries(entries: Iterable[Entry], path: str = "entries") -> list[bytes]:
+    """Return the JSON of each entry.
+
+    Raises:
+        NotSerializable: one is not an entry, or JSON cannot give it back exactly.
+    """
+    encoded: list[bytes] = []
+    for index, entry in enumerate(entries):
+        place = f"{path}[{index}]"
+        if type(entry) not in ENTRY_TYPES:
+            raise NotSerializable(place, f"{named(entry)} is not an entry")
+        encoded.append(_entry.encode(entry, place))
+    return encoded
+
+
+def encode_segment(entries: Sequence[bytes], meta: JsonObject | None = None) -> bytes:
+    """Return the data of a record of these encoded entries.
+
+    Raises:
+        NotSerializable: ``meta`` is not a JSON object.
+    """
+    fields = {"entries": join_items(entries)}
+    if meta is not None:
+        fields["meta"] = msgspec.Raw(_meta.encode(meta, "meta"))
+    return join_object(fields)
+
+
+def payload(log: LogId, record: Record) -> bytes:
+    """Return the data of a record that was read with it.
+
+    Raises:
+        CorruptRecord: the store returned the record without data.
+    """
+    if record.data is None:
+        raise CorruptRecord(log, "its data is missing", record=record.key)
+    return record.data
+
+
+def decode_segment(log: LogId, record: Record) -> SegmentBody:
+    """Return what a record of a session or a run holds.
+
+    Raises:
+        UnknownEntryType: this version does not know the type of an entry in it.
+        CorruptRecord: the bytes are no such record.
+    """
+    data = payload(log, record)
+    try:
+        return _segment.decode(data)
+    except msgspec.DecodeError as error:
+        items = raw_object(data, log, record.key).get("entries", msgspec.Raw(b"null"))
+        _explain(raw_items(items, log, record.key), log, record.key)
+        raise CorruptRecord(log, str(error), record=record.key) from error
+
+
+def decode_entries(items: Sequence[msgspec.Raw], log: LogId, record: str) -> list[Entry]:
+    """Return the entries of raw ones.
+
+    Raises:
+        UnknownEntryType: this version does not know the type of one.
+        CorruptRecord: one is not an entry.
+    """
+    try:
+        return _entries.decode(bytes(join_items(items)))
+    except msgspec.DecodeError as error:
+        _explain(items, log, record)
+        raise CorruptRecord(log, str(error), record=record) from error
+
+
+def decode_head(log: LogId, head: bytes | None) -> RunHead:
+    """Return the head of a run.
+
+    Raises:
+        CorruptRecord: it is missing or cannot be read.
+    """
+    if head is None:
+        raise CorruptRecord(log, "its head is missing")
+    try:
+        return _head.decode(head)
+    except msgspec.DecodeError as error:
+        raise CorruptRecord(log, f"its head cannot be read: {error}") from error
+
+
+def encode_head(head: RunHead) -> bytes:
+    """Return the JSON of a run's head.
+
+    Raises:
+        NotSerializable: it is not one, or JSON cannot give it back exactly.
+    """
+    return _head.encode(head, "head")
+
+
+def encode_snapshot(snapshot: StateSnapshot) -> bytes:
+    """Return the JSON of everything in a snapshot but its messages.
+
+    Raises:
+        NotSerializable: it is not one, or JSON cannot give it back exactly.
+    """
+    if type(snapshot) is StateSnapshot:
+        snapshot = msgspec.structs.replace(snapshot, messages=[])
+    return _snapshot.encode(snapshot, "snapshot")
+
+
+def decode_snapshot(log: LogId, record: str, data: bytes) -> StateSnapshot:
+    """Return a snapshot without its messages.
+
+    Raises:
+        CorruptRecord: it cannot be read.
+    """
+    try:
+        return _snapshot.decode(data)
+    except msgspec.DecodeError as error:
+        raise CorruptRecord(log, str(error), record=record) from error
+
+
+def _explain(items: Sequence[msgspec.Raw], log: LogId, record: str) -> None:
+    """Raise for the first entry that cannot be read."""
+    for index, item in enumerate(items):
+        try:
+            _entry.decode(bytes(item))
+        except msgspec.DecodeError as error:
+            _blame(item, error, log, record, index)
+
+
+def _blame(
+    item: msgspec.Raw, error: msgspec.DecodeError, log: LogId, record: str, index: int
+) -> NoReturn:
+    unknown = _unknown_type(bytes(item))
+    if unknown is None:
+        raise CorruptRecord(log, str(error), record=record, index=index) from error
+    raise UnknownEntryType(log, record=record, index=index, entry_type=unknown) from error
+
+
+def _unknown_type(item: bytes) -> str | None:
+    """Return the type that an entry or a part in it names and this version does not know."""
+    try:
+        entry = _fields(load_json(item))
+    except msgspec.DecodeError:
+        return None
+    parts = [*_list(entry.get("content")), *_list(entry.get("parts"))]
+    claims = [(entry.get("type"), _ENTRY_TAGS)]
+    claims += [(_fields(part).get("type"), _PART_TAGS) for part in parts]
+    for tag, tags in claims:
+        if isinstance(tag, str) and tag not in tags:
+            return tag
+    return None
+
+
+def _fields(value: object) -> dict[str, object]:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
+def raw_object(data: bytes | msgspec.Raw, log: LogId, record: str) -> RawObject:
+    """Split a JSON object into its fields, each with the bytes it has.
+
+    Raises:
+        CorruptRecord: the bytes are no JSON object.
+    """
+    try:
+        return _raw_object.decode(data)
+    except msgspec.DecodeError:
+        value = _loaded(data, log, record)
+        if not isinstance(value, dict):
+            raise CorruptRecord(log, "it is not a JSON object", record=record) from None
+        return {name: _raw(member) for name, member in _fields(cast("object", value)).items()}
+
+
+def raw_items(data: bytes | msgspec.Raw, log: LogId, record: str) -> list[msgspec.Raw]:
+    """Split a JSON array into its items, each with the bytes it has.
+
+    Raises:
+        CorruptRecord: the bytes are no JSON array.
+    """
+    try:
+        return _raw_items.decode(data)
+    except msgspec.DecodeError:
+        value = _loaded(data, log, record)
+        if not isinstance(value, list):
+            raise CorruptRecord(log, "it is not a JSON array", record=record) from None
+        return [_raw(item) for item in _list(cast("object", value))]
+
+
+def _loaded(data: bytes | msgspec.Raw, log: LogId, record: str) -> Any:  # noqa: ANN401 - any JSON
+    try:
+        return load_json(bytes(data))
+    except msgspec.DecodeError as error:
+        raise CorruptRecord(log, str(error), record=record) from error
+
+
+def _raw(value: object) -> msgspec.Raw:
+    return msgspec.Raw(dump_json(value))
+
+
+def join_items(items: Iterable[bytes | msgspec.Raw]) -> msgspec.Raw:
+    """Return the JSON array of encoded items, each with the bytes it has."""
+    return msgspec.Raw(b"[" + b",".join(map(bytes, items)) + b"]")
+
+
+def join_object(fields: RawObject) -> bytes:
+    """Return the JSON object of encoded fields, each with the bytes it has."""
+    members = [dump_json(name) + b":" + bytes(raw) for name, raw in fields.items()]
+    return b"{" + b",".join(members) + b"}"

@@ -1,0 +1,186 @@
+"""The ``CheckpointSaver`` contract over a log store: a record is one snapshot of a thread.
+
+Snapshots share their messages as ``durably._chains`` says. A delta only makes sense after the
+very record it was made for, so it is appended at the revision at which that record was the
+last; whoever loses that race reads the thread again.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from durably import _chains as chains
+from durably._records import decode_entries, decode_snapshot, encode_entries, encode_snapshot
+from durably._typing import override
+from durably.contracts import CheckpointSaver
+from durably.errors import CheckpointNotFound, CorruptRecord, RevisionConflict
+from durably.logstore import (
+    MAX_LIST_LIMIT,
+    Batch,
+    Log,
+    LogId,
+    LogStore,
+    Range,
+    Record,
+    check_count,
+    new_key,
+)
+from durably.rules import check_revision
+from durably.runs import Checkpoint, StateSnapshot
+
+__all__ = ["LogCheckpointSaver"]
+
+CACHED_THREADS = 128
+ATTEMPTS = 8
+"""Conflicts with other writers after which a snapshot is appended whole, after whatever."""
+
+
+class LogCheckpointSaver(CheckpointSaver):
+    """Threads kept in logs of the kind ``thread``.
+
+    With ``max_checkpoints_per_thread`` only the newest so many snapshots of a thread can be
+    read, and every append removes the older records that none of them is played from.
+    """
+
+    def __init__(
+        self,
+        store: LogStore,
+        *,
+        max_checkpoints_per_thread: int | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if max_checkpoints_per_thread is not None:
+            check_count("max_checkpoints_per_thread", max_checkpoints_per_thread, minimum=1)
+        self._store = store
+        self._clock = clock
+        self._bound = max_checkpoints_per_thread
+        self._tails: OrderedDict[str, chains.Tail] = OrderedDict()
+
+    @override
+    async def append(self, thread_id: str, snapshot: StateSnapshot) -> int:
+        log = _log(thread_id)
+        saved = chains.Saved(
+            key=new_key(),
+            snapshot=encode_snapshot(snapshot),
+            messages=encode_entries(snapshot.messages, "snapshot.messages"),
+        )
+        for _ in range(ATTEMPTS):
+            try:
+                return await self._append(log, saved)
+            except RevisionConflict:
+                self._tails.pop(thread_id, None)
+        whole = Batch(records=(chains.base_record(saved),), key=saved.key, at=self._clock())
+        return (await self._store.append(log, whole)).seq
+
+    async def _append(self, log: LogId, saved: chains.Saved) -> int:
+        tail = self._tails.get(log.id) or await self._tail(log)
+        record = chains.next_record(tail, saved)
+        bound = self._bound
+        batch = Batch(
+            records=(record,),
+            expected_revision=0 if tail is None else tail.revision,
+            keep_last=bound and chains.needed(chains.flags(tail, record), bound),
+            key=saved.key,
+            at=self._clock(),
+        )
+        applied = await self._store.append(log, batch)
+        self._tails[log.id] = chains.advance(tail, saved, record, applied, bound)
+        self._tails.move_to_end(log.id)
+        if len(self._tails) > CACHED_THREADS:
+            self._tails.popitem(last=False)
+        return applied.seq
+
+    async def _tail(self, log: LogId) -> chains.Tail | None:
+        newest = await self._chain(log, Range(newest=True, limit=1))
+        if newest is None:
+            return None
+        index: Sequence[Record] = ()
+        if self._bound is not None:
+            stored = await self._store.read(log, Range(with_data=False))
+            check_revision(log, stored, newest.state.revision)
+            index = stored.records if stored else ()
+        return chains.tail_of(log, newest, index)
+
+    async def _chain(self, log: LogId, span: Range) -> Log | None:
+        """Read a range, and before it what its first record is played from."""
+        while True:
+            stored = await self._store.read(log, span)
+            if stored is None or not stored.records:
+                return None
+            first = stored.records[0]
+            base = chains.base_of(log, first)
+            if base == first.seq:
+                return stored
+            earlier = await self._store.read(log, Range(after=base - 1, until=first.seq - 1))
+            if earlier is not None and earlier.records and earlier.records[0].seq == base:
+                records = earlier.records + stored.records
+                return msgspec.structs.replace(stored, records=records)
+            await self._check_evicted(log, first)
+
+    async def _check_evicted(self, log: LogId, record: Record) -> None:
+        """Pass if a record went between two reads; a record without its base is corrupt."""
+        span = Range(after=record.seq - 1, until=record.seq, with_data=False)
+        stored = await self._store.read(log, span)
+        if stored is not None and [one.key for one in stored.records] == [record.key]:
+            raise CorruptRecord(log, "the record it builds upon is missing", record=record.key)
+
+    @override
+    async def latest(self, thread_id: str) -> Checkpoint | None:
+        log = _log(thread_id)
+        newest = await self._chain(log, Range(newest=True, limit=1))
+        return _checkpoint(log, chains.play(log, newest.records)[-1]) if newest else None
+
+    @override
+    async def get(self, thread_id: str, seq: int) -> Checkpoint:
+        check_count("seq", seq, minimum=1)
+        found = await self._list(_log(thread_id), seq + 1, 1)
+        if not found or found[0].seq != seq:
+            raise CheckpointNotFound(thread_id, seq)
+        return found[0]
+
+    @override
+    async def list(
+        self, thread_id: str, *, before: int | None = None, limit: int = 100
+    ) -> Sequence[Checkpoint]:
+        if before is not None:
+            check_count("before", before, minimum=1)
+        check_count("limit", limit, minimum=1, maximum=MAX_LIST_LIMIT)
+        return await self._list(_log(thread_id), before, limit)
+
+    async def _list(self, log: LogId, before: int | None, limit: int) -> Sequence[Checkpoint]:
+        until = None if before is None else before - 1
+        oldest = await self._oldest_visible(log)
+        span = Range(after=oldest - 1, until=until, limit=limit, newest=True)
+        stored = await self._chain(log, span)
+        played = chains.play(log, stored.records) if stored else []
+        shown = [one for one in played if one.record.seq >= oldest][-limit:]
+        return [_checkpoint(log, one) for one in reversed(shown)]
+
+    async def _oldest_visible(self, log: LogId) -> int:
+        if self._bound is None:
+            return 1
+        span = Range(newest=True, limit=self._bound, with_data=False)
+        stored = await self._store.read(log, span)
+        return stored.records[0].seq if stored and stored.records else 1
+
+    @override
+    async def delete(self, thread_id: str) -> bool:
+        self._tails.pop(thread_id, None)
+        return await self._store.delete(_log(thread_id))
+
+
+def _log(thread_id: str) -> LogId:
+    return LogId(kind="thread", id=thread_id)
+
+
+def _checkpoint(log: LogId, played: chains.Played) -> Checkpoint:
+    record = played.record
+    snapshot = msgspec.structs.replace(
+        decode_snapshot(log, record.key, bytes(played.snapshot)),
+        messages=decode_entries(played.messages, log, record.key),
+    )
+    return Checkpoint(
+        thread_id=log.id, seq=record.seq, stored_at=record.stored_at, snapshot=snapshot
+    )

@@ -1,0 +1,164 @@
+"""Values to JSON bytes and back: exact, strict on writing, lenient on reading.
+
+Written is what JSON gives back equal and of the same type; anything else is refused with its
+path before a byte is stored. Read are fields by name: one this version does not know is
+ignored, a missing optional one gets its default. msgspec does both; the standard library
+steps in for lone surrogates, which msgspec refuses.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from typing import Any, Generic, NoReturn, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from durably.entries import ENTRY_TYPES, PART_TYPES
+from durably.errors import NotSerializable
+from durably.runs import InterruptReason, RunHead, StateSnapshot
+
+__all__ = ["Codec", "dump_json", "load_json"]
+
+T = TypeVar("T")
+
+Path: TypeAlias = "tuple[Path, str | int] | tuple[str]"
+
+MAX_NESTING = 256
+MAX_INTEGER_BITS = 14_000
+"""About 4,200 digits: beyond 4,300 Python itself refuses to read an integer's text."""
+
+_EXACT = frozenset({str, bool, type(None)})
+_STRUCTS: frozenset[type[msgspec.Struct]] = frozenset(
+    {*ENTRY_TYPES, *PART_TYPES, InterruptReason, RunHead, StateSnapshot}
+)
+_PLACE = re.compile(r"(?P<what>.*) - at `\$\.?(?P<path>.*)`", re.DOTALL)
+_encoder = msgspec.json.Encoder()
+
+
+class Codec(Generic[T]):
+    """Encodes and decodes values of one type."""
+
+    def __init__(self, type_: Any) -> None:  # noqa: ANN401 - typing has no word for a type form
+        self._type = type_
+        self._struct: type[msgspec.Struct] | None = type_ if type_ in _STRUCTS else None
+        self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(type_)
+
+    def encode(self, value: T, path: str) -> bytes:
+        """Return the JSON of a value; ``path`` is its name in errors.
+
+        Raises:
+            NotSerializable: JSON cannot give back the value exactly, or it is of a wrong type.
+        """
+        if self._struct is not None and type(value) is not self._struct:
+            raise NotSerializable(path, f"{named(value)} is not a {self._struct.__name__}")
+        _check(value, (path,), MAX_NESTING)
+        try:
+            data = _encoder.encode(value)
+        except UnicodeEncodeError:
+            data = dump_json(msgspec.to_builtins(value))
+        try:
+            self.decode(data)
+        except msgspec.ValidationError as error:
+            _refuse_type(path, str(error))
+        return data
+
+    def decode(self, data: bytes) -> T:
+        """Return the value of some JSON.
+
+        Raises:
+            msgspec.DecodeError: the bytes are no such value.
+        """
+        try:
+            return self._decoder.decode(data)
+        except msgspec.ValidationError:
+            raise
+        except msgspec.DecodeError:
+            value: T = msgspec.convert(load_json(data), type=self._type)
+            return value
+
+
+def dump_json(value: object) -> bytes:
+    """Return the ASCII JSON of plain values, lone surrogates as escapes."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def load_json(data: bytes) -> Any:  # noqa: ANN401 - JSON is any value
+    """Return the plain values of some JSON, lone surrogates included.
+
+    Raises:
+        msgspec.DecodeError: the bytes are not JSON.
+    """
+    try:
+        return json.loads(data, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise msgspec.DecodeError(str(error)) from error
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _check(value: object, path: Path, depth: int) -> None:
+    kind = type(value)
+    if kind in _EXACT:
+        return
+    if kind is int:
+        if cast("int", value).bit_length() > MAX_INTEGER_BITS:
+            raise NotSerializable(_shown(path), f"an integer of over {MAX_INTEGER_BITS} bits")
+    elif kind is float:
+        if not math.isfinite(cast("float", value)):
+            raise NotSerializable(_shown(path), f"JSON has no {value}")
+    elif depth == 0:
+        raise NotSerializable(_shown(path), f"it is nested deeper than {MAX_NESTING} levels")
+    else:
+        for key, member in _members(value, path):
+            if type(member) not in _EXACT:
+                _check(member, (path, key), depth - 1)
+
+
+def _members(value: object, path: Path) -> Iterable[tuple[str | int, object]]:
+    if type(value) is dict:
+        fields = cast("dict[str, object]", value)
+        for key in fields:
+            if type(key) is not str:
+                raise NotSerializable(_shown(path), f"a key of it is {named(key)}, not text")
+        return fields.items()
+    if type(value) is list:
+        return enumerate(cast("list[object]", value))
+    if isinstance(value, msgspec.Struct) and type(value) in _STRUCTS:
+        return [(name, getattr(value, name)) for name in value.__struct_fields__]
+    raise NotSerializable(_shown(path), f"{named(value)} is not JSON", hint=_advice(value))
+
+
+def named(value: object) -> str:
+    """Return the name of a value's type, with its module where it is not a builtin."""
+    kind = type(value)
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return f"{module}{kind.__qualname__}"
+
+
+def _advice(value: object) -> str:
+    if isinstance(value, (tuple, set, frozenset)):
+        return "Pass a list"
+    if isinstance(value, (bytes, bytearray)):
+        return "Encode it as base64 text"
+    return "Convert it to None, bool, int, float, str, list or dict first"
+
+
+def _shown(path: Path) -> str:
+    """Write a path as a person would: ``entries[3].raw.price``."""
+    if len(path) == 1:
+        return path[0]
+    parent, key = path
+    if isinstance(key, int):
+        return f"{_shown(parent)}[{key}]"
+    return f"{_shown(parent)}.{key}" if key.isidentifier() else f"{_shown(parent)}[{key!a}]"
+
+
+def _refuse_type(path: str, message: str) -> NoReturn:
+    found = _PLACE.fullmatch(message)
+    if found is None:
+        raise NotSerializable(path, message)
+    inner = found["path"]
+    raise NotSerializable(f"{path}.{inner}" if inner else path, found["what"])

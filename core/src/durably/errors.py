@@ -1,0 +1,265 @@
+"""Everything durably raises on purpose.
+
+::
+
+    DurablyError
+    ├── InvalidId            ValueError       an id no backend may store
+    ├── InvalidLimit         ValueError       a count or time out of its range
+    ├── InvalidUrl           ValueError       a storage URL that cannot be read
+    ├── NotSerializable      TypeError        a value that JSON cannot hold exactly
+    ├── RecordTooLarge       ValueError       a value above the backend's stated limit
+    ├── UnknownScheme        ValueError       a URL scheme no backend answers to
+    ├── BackendNotInstalled  ImportError      a known backend whose distribution is absent
+    ├── Unsupported                           the engine lacks what the backend needs
+    ├── RevisionConflict                      somebody else changed the log first
+    ├── Unavailable          ConnectionError  the storage cannot be reached or written
+    │   └── StorageBusy      TimeoutError     others held it for longer than the time-out
+    ├── StorageClosed                         an operation after close
+    ├── CorruptRecord                         stored bytes that cannot be what we wrote
+    ├── UnknownEntryType     LookupError      an entry of a kind this version does not know
+    ├── SchemaTooNew                          written by a newer version, left untouched
+    ├── ForeignData                           our names, but not our data, left untouched
+    └── CheckpointNotFound   LookupError      no such snapshot in the thread
+
+Each class names a situation, carries its data as attributes, and says in ``hint`` what to
+do about it. No error carries stored content or a password.
+"""
+
+from typing import Any
+
+from durably._typing import override
+
+__all__ = [
+    "BackendNotInstalled",
+    "CheckpointNotFound",
+    "CorruptRecord",
+    "DurablyError",
+    "ForeignData",
+    "InvalidId",
+    "InvalidLimit",
+    "InvalidUrl",
+    "NotSerializable",
+    "RecordTooLarge",
+    "RevisionConflict",
+    "SchemaTooNew",
+    "StorageBusy",
+    "StorageClosed",
+    "Unavailable",
+    "UnknownEntryType",
+    "UnknownScheme",
+    "Unsupported",
+]
+
+
+def _restore(
+    cls: type["DurablyError"], args: tuple[Any, ...], state: dict[str, Any]
+) -> "DurablyError":
+    error = cls.__new__(cls, *args)
+    error.__dict__.update(state)
+    return error
+
+
+class DurablyError(Exception):
+    """The base of all of them; ``hint`` says what to do, or is empty."""
+
+    hint: str
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(f"{message}. {hint}" if hint else message)
+        self.hint = hint
+
+    @override
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Survive pickling, so that a worker process can hand an error to its parent."""
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+def _shortened(text: str, length: int = 80) -> str:
+    shown = ascii(text)
+    return shown if len(shown) <= length else f"{shown[:length]}…"
+
+
+class InvalidId(DurablyError, ValueError):
+    """An id that no backend may store; nothing was touched."""
+
+    def __init__(self, kind: str, value: object, reason: str) -> None:
+        shown = _shortened(value) if isinstance(value, str) else type(value).__name__
+        super().__init__(
+            f"invalid {kind} id {shown}: {reason}",
+            hint="Use non-empty text without NUL or lone surrogates",
+        )
+        self.kind = kind
+        self.value = value
+        self.reason = reason
+
+
+class InvalidLimit(DurablyError, ValueError):
+    """A count or a time that is out of its range or not a number; nothing was touched."""
+
+    def __init__(
+        self,
+        name: str,
+        value: object,
+        *,
+        minimum: int,
+        maximum: int | None = None,
+        what: str = "an integer",
+    ) -> None:
+        shown = value if isinstance(value, (int, float)) else type(value).__name__
+        upper = "" if maximum is None else f" and at most {maximum}"
+        super().__init__(f"{name} must be {what} of at least {minimum}{upper}, got {shown}")
+        self.name = name
+        self.value = value
+        self.minimum = minimum
+        self.maximum = maximum
+
+
+class InvalidUrl(DurablyError, ValueError):
+    """A storage URL that cannot be read; passwords in it are not repeated."""
+
+
+class NotSerializable(DurablyError, TypeError):
+    """A value that JSON cannot give back exactly; nothing was written."""
+
+    def __init__(self, path: str, reason: str, *, hint: str = "") -> None:
+        super().__init__(f"cannot store {path}: {reason}", hint=hint)
+        self.path = path
+        self.reason = reason
+
+
+class RecordTooLarge(DurablyError, ValueError):
+    """A record or head above the backend's stated limit, in bytes; nothing was written."""
+
+    def __init__(self, log: object, what: str, *, size: int, limit: int) -> None:
+        super().__init__(
+            f"the {what} for {log} has {size} bytes, the limit is {limit}",
+            hint="Store large content elsewhere and keep a reference to it",
+        )
+        self.log = log
+        self.what = what
+        self.size = size
+        self.limit = limit
+
+
+class UnknownScheme(DurablyError, ValueError):
+    """A URL scheme that no backend answers to."""
+
+    def __init__(self, scheme: str, *, known: tuple[str, ...], suggestion: str | None) -> None:
+        guess = f", did you mean {suggestion!r}?" if suggestion else "."
+        super().__init__(f"unknown backend {scheme!r}{guess} Known: {', '.join(known)}")
+        self.scheme = scheme
+        self.known = known
+        self.suggestion = suggestion
+
+
+class BackendNotInstalled(DurablyError, ImportError):
+    """A known backend whose distribution is not installed."""
+
+    def __init__(self, scheme: str, extra: str) -> None:
+        super().__init__(
+            f"no backend for {scheme}:// is installed",
+            hint=f'Install it with: pip install "durably[{extra}]"',
+        )
+        self.scheme = scheme
+
+
+class Unsupported(DurablyError):
+    """The engine underneath lacks something the backend needs or was asked for."""
+
+
+class RevisionConflict(DurablyError):
+    """The log is not at the revision the caller last saw; nothing was written.
+
+    ``actual`` is 0 where the log does not exist.
+    """
+
+    def __init__(self, log: object, *, expected: int, actual: int) -> None:
+        super().__init__(
+            f"{log} is at revision {actual}, not at the expected {expected}",
+            hint="Somebody else changed it: load it again before you write",
+        )
+        self.log = log
+        self.expected = expected
+        self.actual = actual
+
+
+class Unavailable(DurablyError, ConnectionError):
+    """The storage cannot be reached, read or written."""
+
+
+class StorageBusy(Unavailable, TimeoutError):
+    """Others held the storage for longer than the time-out; nothing was written."""
+
+
+class StorageClosed(DurablyError):
+    """The storage was closed before this operation."""
+
+    def __init__(self) -> None:
+        super().__init__("this storage is closed", hint="Open it again with durably.open(url)")
+
+
+class CorruptRecord(DurablyError):
+    """Stored bytes that cannot be what was written; they were left as they are.
+
+    ``record`` is the record's key, ``index`` the entry's position in it; both None where the
+    fault lies elsewhere.
+    """
+
+    def __init__(
+        self, log: object, reason: str, *, record: str | None = None, index: int | None = None
+    ) -> None:
+        place = _place(log, record, index)
+        super().__init__(
+            f"{place} is corrupt: {reason}", hint="Restore it from a backup, or delete it"
+        )
+        self.log = log
+        self.record = record
+        self.index = index
+        self.reason = reason
+
+
+class UnknownEntryType(DurablyError, LookupError):
+    """An entry of a type this version does not know; its bytes were left as they are."""
+
+    def __init__(self, log: object, *, record: str, index: int, entry_type: str) -> None:
+        super().__init__(
+            f"{_place(log, record, index)} has the unknown type {_shortened(entry_type)}",
+            hint="A newer durably wrote it: upgrade durably to read it",
+        )
+        self.log = log
+        self.record = record
+        self.index = index
+        self.entry_type = entry_type
+
+
+class SchemaTooNew(DurablyError):
+    """Written by a newer version; not a byte was changed."""
+
+    def __init__(self, place: str, *, found: int, supported: int, distribution: str) -> None:
+        super().__init__(
+            f"{place} has format {found}, this version knows formats up to {supported}",
+            hint=f"Upgrade {distribution}",
+        )
+        self.found = found
+        self.supported = supported
+        self.distribution = distribution
+
+
+class ForeignData(DurablyError):
+    """Our names are taken by data that is not ours; not a byte was changed."""
+
+
+class CheckpointNotFound(DurablyError, LookupError):
+    """The thread has no snapshot of that number, or has evicted it."""
+
+    def __init__(self, thread_id: str, seq: int) -> None:
+        super().__init__(f"thread {_shortened(thread_id)} has no checkpoint {seq}")
+        self.thread_id = thread_id
+        self.seq = seq
+
+
+def _place(log: object, record: str | None, index: int | None) -> str:
+    parts = [] if index is None else [f"entry {index}"]
+    if record is not None:
+        parts.append(f"record {_shortened(record)}")
+    return " of ".join([*parts, str(log)])

@@ -1,0 +1,200 @@
+"""The ``Session`` contract over a log store: one record is one run's segment."""
+
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from durably._records import (
+    RawObject,
+    decode_segment,
+    encode_entries,
+    encode_segment,
+    join_items,
+    join_object,
+    payload,
+    raw_items,
+    raw_object,
+)
+from durably._retry import until_unchallenged
+from durably._typing import override
+from durably.contracts import Session
+from durably.cuts import Cut, find_cut, kept_items, trim_item
+from durably.entries import Entry, JsonObject
+from durably.logstore import (
+    Batch,
+    Log,
+    LogId,
+    LogStore,
+    NewRecord,
+    Range,
+    Record,
+    Rewrite,
+    check_count,
+    check_id,
+    new_key,
+)
+from durably.rules import check_revision
+from durably.runs import Rewound, Segment
+
+__all__ = ["LogSession"]
+
+
+class LogSession(Session):
+    """Sessions kept in logs of the kind ``session``, each run's segment under its run_id."""
+
+    def __init__(self, store: LogStore, *, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._clock = clock
+
+    @override
+    async def append(
+        self,
+        session_id: str,
+        entries: Sequence[Entry],
+        *,
+        run_id: str | None = None,
+        meta: JsonObject | None = None,
+    ) -> str:
+        log = _log(session_id)
+        run_id = new_key() if run_id is None else run_id
+        check_id("run", run_id)
+        encoded = encode_entries(entries)
+        record = NewRecord(key=run_id, entry_count=len(encoded), data=encode_segment(encoded, meta))
+        await self._store.append(log, Batch(records=(record,), at=self._clock()))
+        return run_id
+
+    @override
+    async def segments(self, session_id: str) -> list[Segment]:
+        log = _log(session_id)
+        stored = await self._store.read(log)
+        if stored is None:
+            return []
+        bodies = ((record.key, decode_segment(log, record)) for record in stored.records)
+        return [
+            Segment(run_id=run_id, entries=body.entries, meta=body.meta) for run_id, body in bodies
+        ]
+
+    @override
+    async def load(self, session_id: str) -> list[Entry]:
+        return [entry for segment in await self.segments(session_id) for entry in segment.entries]
+
+    @override
+    async def revision(self, session_id: str) -> int:
+        stored = await self._store.read(_log(session_id), Range(limit=0))
+        return 0 if stored is None else stored.state.revision
+
+    @override
+    async def clear(self, session_id: str) -> None:
+        await self._store.delete(_log(session_id))
+
+    @override
+    async def rewind(
+        self, session_id: str, *, keep_entries: int, expected_revision: int | None = None
+    ) -> Rewound:
+        check_count("keep_entries", keep_entries)
+        log = _log(session_id)
+        if expected_revision is not None:
+            check_count("expected_revision", expected_revision)
+            return await self._rewind(log, keep_entries, expected_revision)
+        return await until_unchallenged(lambda: self._rewind(log, keep_entries, None))
+
+    async def _rewind(
+        self, log: LogId, keep_entries: int, expected_revision: int | None
+    ) -> Rewound:
+        stored = await self._store.read(log, Range(with_data=False))
+        check_revision(log, stored, expected_revision)
+        cut = find_cut(stored.records, keep_entries) if stored else None
+        if stored is None or cut is None:
+            return Rewound()
+        short = await self._cut_short(log, cut)
+        gone = short is not None and short.entry_count == 0
+        change = Rewrite(
+            expected_revision=stored.state.revision,
+            drop_after=cut.last_seq - 1 if gone else cut.last_seq,
+            replace={} if short is None or gone else {cut.last_seq: short},
+            at=self._clock(),
+        )
+        await self._store.rewrite(log, change)
+        return _removed(stored, change)
+
+    async def _cut_short(self, log: LogId, cut: Cut) -> NewRecord | None:
+        """Return the record the cut lands in as it will be, None where it lands between two."""
+        if cut.keep_of_last is None:
+            return None
+        span = Range(after=cut.last_seq - 1, until=cut.last_seq)
+        stored = await self._store.read(log, span)
+        if stored is None or not stored.records:
+            return None
+        record = stored.records[0]
+        fields, items = _split(log, record)
+        kept = kept_items(items, cut.keep_of_last)
+        fields.pop("meta", None)
+        fields["entries"] = join_items(kept)
+        return NewRecord(data=join_object(fields), entry_count=len(kept))
+
+    @override
+    async def trim_tool_results(
+        self, session_id: str, *, keep_chars: int = 400, keep_runs: int = 1
+    ) -> int:
+        check_count("keep_chars", keep_chars)
+        check_count("keep_runs", keep_runs)
+        log = _log(session_id)
+        return await until_unchallenged(lambda: self._trim(log, keep_chars, keep_runs))
+
+    async def _trim(self, log: LogId, keep_chars: int, keep_runs: int) -> int:
+        stored = await self._store.read(log)
+        if stored is None:
+            return 0
+        count = 0
+        replace: dict[int, NewRecord] = {}
+        for record in stored.records[: max(0, len(stored.records) - keep_runs)]:
+            trimmed, changed = _trimmed(log, record, keep_chars)
+            if changed:
+                count += changed
+                replace[record.seq] = NewRecord(data=trimmed, entry_count=record.entry_count)
+        if replace:
+            change = Rewrite(
+                expected_revision=stored.state.revision, replace=replace, at=self._clock()
+            )
+            await self._store.rewrite(log, change)
+        return count
+
+
+def _log(session_id: str) -> LogId:
+    return LogId(kind="session", id=session_id)
+
+
+def _removed(stored: Log, change: Rewrite) -> Rewound:
+    """Say what a rewrite removes from the session it was made for."""
+    left = 0
+    gone: list[str] = []
+    short: str | None = None
+    for record in stored.records:
+        if change.drops(record.seq):
+            gone.append(record.key)
+        elif (new := change.replace.get(record.seq)) is not None:
+            short = record.key
+            left += new.entry_count
+        else:
+            left += record.entry_count
+    return Rewound(
+        removed_entries=stored.state.entry_count - left,
+        removed_run_ids=tuple(gone),
+        truncated_run_id=short,
+    )
+
+
+def _trimmed(log: LogId, record: Record, keep_chars: int) -> tuple[bytes, int]:
+    """Return a record's data with its tool results trimmed, and how many were."""
+    fields, items = _split(log, record)
+    trimmed = [trim_item(item, keep_chars) for item in items]
+    pairs = zip(items, trimmed, strict=True)
+    fields["entries"] = join_items(old if new is None else new for old, new in pairs)
+    return join_object(fields), sum(new is not None for new in trimmed)
+
+
+def _split(log: LogId, record: Record) -> tuple[RawObject, list[msgspec.Raw]]:
+    """Return the raw fields of a record, and the raw entries among them."""
+    fields = raw_object(payload(log, record), log, record.key)
+    return fields, raw_items(fields.get("entries", msgspec.Raw(b"null")), log, record.key)

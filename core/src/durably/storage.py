@@ -1,0 +1,94 @@
+"""``Storage``: one opened backend, and all the contracts over it."""
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from durably._gate import Gate
+from durably.capabilities import Capabilities, Limits
+from durably.checkpointer import LogCheckpointer
+from durably.checkpoints import LogCheckpointSaver
+from durably.contracts import Checkpointer, CheckpointSaver, Session
+from durably.logstore import LogStore
+from durably.sessions import LogSession
+
+__all__ = ["Storage"]
+
+
+class Storage:
+    """One storage: an async context manager that closes its log store on leaving.
+
+    A log store connects with its first operation, so a storage can be made before an event
+    loop runs. ``clock`` gives epoch seconds; it stamps times and never decides an order.
+    """
+
+    def __init__(self, log_store: LogStore, *, clock: Callable[[], float] = time.time) -> None:
+        self._log_store: Gate = Gate(log_store)
+        self._clock = clock
+        self._sessions = LogSession(self._log_store, clock=clock)
+        self._checkpointer = LogCheckpointer(self._log_store, clock=clock)
+
+    @property
+    def sessions(self) -> Session:
+        """Conversations across runs."""
+        return self._sessions
+
+    @property
+    def checkpointer(self) -> Checkpointer:
+        """Progress within runs."""
+        return self._checkpointer
+
+    def checkpoint_saver(self, *, max_checkpoints_per_thread: int | None = None) -> CheckpointSaver:
+        """Return a saver of threads' snapshots, unbounded unless asked.
+
+        Raises:
+            InvalidLimit: ``max_checkpoints_per_thread`` is not an integer of at least 1.
+        """
+        return LogCheckpointSaver(
+            self._log_store,
+            max_checkpoints_per_thread=max_checkpoints_per_thread,
+            clock=self._clock,
+        )
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this backend declares about itself."""
+        return self._log_store.capabilities
+
+    @property
+    def limits(self) -> Limits:
+        """The largest sizes this backend accepts."""
+        return self._log_store.limits
+
+    async def aclose(self) -> None:
+        """Close the log store; every later operation raises ``StorageClosed``.
+
+        Closing twice does nothing.
+        """
+        await self._log_store.aclose()
+
+    async def __aenter__(self) -> Self:
+        """Connect, and refuse a storage this version cannot read.
+
+        Raises:
+            Unavailable: the storage cannot be reached.
+            StorageBusy: others held it for longer than the time-out.
+            SchemaTooNew: a newer version wrote it.
+            ForeignData: something else has our names there.
+            StorageClosed: this object was closed before.
+        """
+        try:
+            await self._log_store.check()
+        except BaseException:
+            await self.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()

@@ -1,0 +1,114 @@
+"""Everything there is to run; ``nox -l`` lists it. Sessions install built wheels."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.5.1"
+nox.options.default_venv_backend = "uv"
+nox.options.error_on_missing_interpreters = True
+nox.options.sessions = ["tests", "core_alone", "lint", "types"]
+
+ROOT = Path(__file__).parent
+FOLDERS = ["core", "backends/sqlite"]
+"""The distributions, in the order in which they depend on each other."""
+
+WORKSPACE = nox.project.load_toml("pyproject.toml")
+CORE = nox.project.load_toml("core/pyproject.toml")
+PYTHONS = nox.project.python_versions(CORE)
+"""The supported Pythons: the classifiers of core are the one truth."""
+
+
+def _list_pyenv_pythons():
+    """Let pyenv's shims answer for every supported Python, not for its default alone."""
+    if shutil.which("pyenv") is None or "PYENV_VERSION" in os.environ:
+        return
+    command = ["pyenv", "versions", "--bare", "--skip-aliases"]
+    installed = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
+    wanted = [v for p in PYTHONS for v in installed if v.startswith(f"{p}.")]
+    if wanted:
+        os.environ["PYENV_VERSION"] = ":".join(wanted)
+
+
+_list_pyenv_pythons()
+
+
+def dependencies(*groups):
+    return [one for group in groups for one in nox.project.dependency_groups(WORKSPACE, group)]
+
+
+def install(session, *groups):
+    """Install our distributions as wheels built from this tree, and dependency groups."""
+    names = [nox.project.load_toml(f"{one}/pyproject.toml")["project"]["name"] for one in FOLDERS]
+    rebuilt = [f"--reinstall-package={name}" for name in names]
+    wheels = ["./core[cli]", *(f"./{folder}" for folder in FOLDERS[1:])]
+    session.install(*rebuilt, *wheels, *dependencies(*groups))
+
+
+@nox.session
+def demo(session):
+    """Run the demo: a worker killed half-way that ends its job without repeating it."""
+    install(session)
+    session.run("durably", "demo", *session.posargs)
+
+
+@nox.session(python=PYTHONS)
+def tests(session):
+    """Run the tests."""
+    install(session, "test")
+    session.run("pytest", "-n", "auto", *session.posargs)
+
+
+@nox.session(python=PYTHONS[0])
+def lowest(session):
+    """Run the tests on the oldest releases that the ranges of our dependencies admit."""
+    install(session, "test")
+    pinned = [
+        one.split(",")[0].replace(">=", "==")
+        for folder in FOLDERS
+        for one in nox.project.load_toml(f"{folder}/pyproject.toml")["project"]["dependencies"]
+        if not one.startswith("durably")
+    ]
+    session.install(*sorted(set(pinned)))
+    session.run("pytest", "-n", "auto", *session.posargs)
+
+
+@nox.session(python=PYTHONS[0])
+def core_alone(session):
+    """Use core's wheel in an environment that has nothing else."""
+    session.install(*dependencies("build"))
+    temporary = Path(session.create_tmp())
+    shutil.rmtree(temporary / "wheel", ignore_errors=True)
+    session.run("uv", "build", "-q", "--wheel", "-o", str(temporary / "wheel"), "core")
+    (wheel,) = (temporary / "wheel").glob("*.whl")
+    session.run("uv", "venv", "-q", "--clear", "-p", session.python, str(temporary / "alone"))
+    python = str(temporary / "alone" / "bin" / "python")
+    session.run("uv", "pip", "install", "-q", "-p", python, str(wheel))
+    session.run(python, str(ROOT / "tests" / "support" / "core_alone.py"), external=True)
+
+
+@nox.session
+def lint(session):
+    """Check style and format."""
+    session.install(*dependencies("lint"))
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session(python=PYTHONS[0])
+def types(session):
+    """Check types with mypy and pyright, both strict."""
+    install(session, "types")
+    session.run("mypy")
+    session.run("pyright", "--pythonpath", str(Path(session.bin) / "python"))
+
+
+@nox.session
+def wheels(session):
+    """Build a wheel of every distribution into dist/."""
+    session.install(*dependencies("build"))
+    for folder in FOLDERS:
+        session.run("uv", "build", "--wheel", "-o", "dist", folder)
