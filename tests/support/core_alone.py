@@ -2,12 +2,22 @@
 
 import asyncio
 import importlib.util
+import subprocess
 import sys
+from pathlib import Path
 
 import durably
 
 NOT_IMPORTED = ("aiosqlite", "boto3", "durably_sqlite", "pluggy", "pydantic", "redis", "typer")
 ABSENT = ("aiosqlite", "durably_sqlite")
+
+
+def command_without_extra() -> None:
+    """The command says which extra it needs."""
+    command = [str(Path(sys.executable).with_name("durably")), "demo"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    if told.returncode == 0 or 'pip install "durably[cli]"' not in told.stderr:
+        sys.exit(f"the command gives no remedy: {told}")
 
 
 async def main() -> None:
@@ -32,4 +42,5 @@ async def main() -> None:
     print("core alone: memory:// works, nothing else was imported")  # noqa: T201 - its result
 
 
+command_without_extra()
 asyncio.run(main())

@@ -1,0 +1,23 @@
+"""The worker process of the demo: ``python -m durably.demo.worker FOLDER RUN_ID``."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import durably
+from durably.demo.job import Workspace, work
+
+__all__ = ["main"]
+
+
+async def main(folder: str, run_id: str) -> None:
+    """Do the job and print its answer as the last line."""
+    workspace = Workspace(Path(folder))
+    async with durably.open(workspace.url) as storage:
+        answer = await work(storage, workspace, run_id)
+    print(f"answer {json.dumps(answer)}", flush=True)  # noqa: T201 - the parent reads it
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
