@@ -54,7 +54,8 @@ __all__ = [
 def _restore(
     cls: type["DurablyError"], args: tuple[Any, ...], state: dict[str, Any]
 ) -> "DurablyError":
-    error = cls.__new__(cls, *args)
+    error = cls.__new__(cls)
+    error.args = args
     error.__dict__.update(state)
     return error
 

@@ -35,6 +35,7 @@ __all__ = [
     "Rewrite",
     "check_count",
     "check_id",
+    "check_namespace",
     "new_key",
 ]
 
@@ -71,6 +72,16 @@ def check_id(kind: str, value: str, *, max_bytes: int = MAX_ID_BYTES) -> None:
         raise InvalidId(kind, value, "it contains a lone surrogate") from None
     if size > max_bytes:
         raise InvalidId(kind, value, f"it has {size} bytes, the limit is {max_bytes}")
+
+
+def check_namespace(value: str) -> None:
+    """Refuse a namespace that is neither empty, the default one, nor legal as an id.
+
+    Raises:
+        InvalidId: it is neither.
+    """
+    if value != "":
+        check_id("namespace", value)
 
 
 def check_count(name: str, value: int, *, minimum: int = 0, maximum: int | None = None) -> None:
@@ -366,14 +377,12 @@ class LogStore(ABC):
     ) -> Page[LogInfo]:
         """List the logs of a kind in the order of their ids' UTF-8 bytes.
 
-        ``prefix`` is plain text, ``after`` an id and exclusive, ``limit`` 1 to 1,000. A walk by
-        ``after`` must survive inserts and deletes, and read no record.
+        ``prefix`` is plain text, ``after`` an id and exclusive, ``limit`` 1 to 1,000; a storage
+        checks all three before it asks. A walk by ``after`` must survive inserts and deletes,
+        and read no record.
 
         Returns:
             A page of ids, with their states if asked for.
-
-        Raises:
-            InvalidLimit: ``limit`` is out of its range.
         """
 
     async def maintain(self) -> None:  # noqa: B027 - not every store has something to tidy

@@ -21,6 +21,7 @@ from durably.logstore import (
     Range,
     Record,
     Rewrite,
+    check_namespace,
 )
 
 __all__ = ["MemoryLogStore"]
@@ -48,11 +49,15 @@ class MemoryLogStore(LogStore):
 
     Without a ``name`` the storage is private to this object; those of one name share theirs for
     as long as the process lives. Two namespaces share nothing.
+
+    Raises:
+        InvalidId: ``namespace`` is neither empty nor legal as an id.
     """
 
     capabilities = Capabilities(durability=Durability.NOTHING, writers=Writers.ONE_PROCESS)
 
     def __init__(self, name: str | None = None, *, namespace: str = "") -> None:
+        check_namespace(namespace)
         self._namespace = namespace
         self._closed = False
         if name is None:

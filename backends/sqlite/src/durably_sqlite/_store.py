@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sqlite3
+import threading
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -13,7 +14,18 @@ import aiosqlite
 from typing_extensions import override
 
 from durably import Capabilities, Durability, InvalidUrl, LogStore, StorageClosed, Writers
-from durably.logstore import ALL, Applied, Batch, Log, LogId, LogInfo, Page, Range, Rewrite
+from durably.logstore import (
+    ALL,
+    Applied,
+    Batch,
+    Log,
+    LogId,
+    LogInfo,
+    Page,
+    Range,
+    Rewrite,
+    check_namespace,
+)
 from durably_sqlite import _operations as operations
 from durably_sqlite._connection import (
     JOURNAL_MODES,
@@ -30,6 +42,9 @@ __all__ = ["SQLiteLogStore"]
 
 T = TypeVar("T")
 
+MAX_BUSY_TIMEOUT = 3600
+"""Seconds."""
+
 
 class SQLiteLogStore(LogStore):
     """Logs in one SQLite database, which may also hold tables of others.
@@ -43,6 +58,7 @@ class SQLiteLogStore(LogStore):
 
     Raises:
         InvalidUrl: a setting is none of those SQLite knows.
+        InvalidId: ``namespace`` is neither empty nor legal as an id.
     """
 
     def __init__(
@@ -55,6 +71,7 @@ class SQLiteLogStore(LogStore):
         synchronous: str = "full",
         busy_timeout: float = 10.0,
     ) -> None:
+        check_namespace(namespace)
         _check_choice("journal_mode", journal_mode, JOURNAL_MODES)
         _check_choice("synchronous", synchronous, tuple(SYNCHRONOUS))
         if not 0 <= busy_timeout <= MAX_BUSY_TIMEOUT:
@@ -159,12 +176,14 @@ class SQLiteLogStore(LogStore):
         settings = self._settings
         place, uri = database(settings)
         try:
-            connected = await aiosqlite.connect(
-                place,
-                uri=uri,
-                isolation_level=None,
-                timeout=settings.busy_timeout,
-                factory=factory(settings, self._waiting),
+            connected = await _made_on_daemon_thread(
+                lambda: aiosqlite.connect(
+                    place,
+                    uri=uri,
+                    isolation_level=None,
+                    timeout=settings.busy_timeout,
+                    factory=factory(settings, self._waiting),
+                )
             )
         except sqlite3.Error as error:
             raise translate(error, str(settings)) from error
@@ -176,7 +195,16 @@ class SQLiteLogStore(LogStore):
         return connected
 
 
-MAX_BUSY_TIMEOUT = 3600
+def _made_on_daemon_thread(make: Callable[[], T]) -> T:
+    """Make an object whose thread is to be a daemon: threads inherit that from their maker.
+
+    Else a storage that was never closed would keep the process alive for ever.
+    """
+    made: list[T] = []
+    maker = threading.Thread(target=lambda: made.append(make()), daemon=True)
+    maker.start()
+    maker.join()
+    return made[0]
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -1,0 +1,95 @@
+"""Who may import whom, and what the source must look like."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCES = {"durably": ROOT / "core/src", "durably_sqlite": ROOT / "backends/sqlite/src"}
+ALLOWED = {
+    "durably": {"durably", "msgspec"},
+    "durably_sqlite": {"aiosqlite", "durably", "durably_sqlite", "msgspec", "typing_extensions"},
+}
+CLI = {"rich", "typer"}
+CLI_MODULES = {"_commands.py", "show.py"}
+MODULES = sorted(
+    (package, path) for package, root in SOURCES.items() for path in root.rglob("*.py")
+)
+
+
+def imports(path):
+    """Return every module a file imports, wherever the statement stands."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"relative import in {path}"
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize(("package", "path"), MODULES, ids=lambda value: getattr(value, "name", ""))
+def test_arrows(package, path):
+    """A module imports the standard library and what its distribution declares, nothing else."""
+    allowed = ALLOWED[package] | (CLI if path.name in CLI_MODULES else set())
+    if path.name == "_typing.py":
+        allowed = allowed | {"typing_extensions"}
+    found = {name.split(".")[0] for name in imports(path)}
+    assert found <= allowed | set(sys.stdlib_module_names)
+
+
+@pytest.mark.parametrize(
+    "path", [path for package, path in MODULES if package != "durably"], ids=lambda path: path.name
+)
+def test_backends_use_public_names(path):
+    """A backend imports no private module and no private name of core."""
+    private = [
+        name
+        for name in imports(path)
+        if name.split(".")[0] == "durably" and any(part[0] == "_" for part in name.split("."))
+    ]
+    assert private == []
+
+
+def test_core_names_no_backend_but_by_scheme():
+    """Only the table of schemes knows that a backend exists, and it does so as text."""
+    core = SOURCES["durably"]
+    naming = {path.name for path in core.rglob("*.py") if "durably_sqlite" in path.read_text()}
+    assert naming == {"config.py"}
+
+
+def test_import_is_light():
+    """Importing durably imports no driver, no plugin machinery and no command line."""
+    heavy = ("aiosqlite", "durably_sqlite", "pluggy", "pydantic", "rich", "sqlite3", "typer")
+    code = f"import sys, durably; print([m for m in {heavy!r} if m in sys.modules])"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
+
+
+def test_nothing_is_unpickled_or_imported_by_name():
+    """No source uses pickle, eval or exec; one imports by name, from the table of schemes."""
+    for _, path in MODULES:
+        used = set(imports(path))
+        assert not used & {"pickle", "shelve", "marshal", "dill"}, path
+        calls = {
+            node.func.id
+            for node in ast.walk(ast.parse(path.read_text("utf-8")))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        assert not calls & {"eval", "exec", "__import__"}, path
+        assert "import_module" not in path.read_text("utf-8") or path.name == "config.py", path
+
+
+def test_sizes():
+    """A module stays near 300 lines, errors.py and contracts.py aside, and a function below 45."""
+    for _, path in MODULES:
+        text = path.read_text("utf-8")
+        prose = path.name in {"contracts.py", "logstore.py"}
+        assert text.count("\n") <= (450 if prose else 320), path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                length = node.end_lineno - node.body[0].lineno + 1
+                assert length <= 45, f"{path}: {node.name} has {length} lines"

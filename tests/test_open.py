@@ -1,0 +1,149 @@
+"""URLs: what opens, and what is refused in words."""
+
+import subprocess
+import sys
+
+import pytest
+
+import durably
+from durably import InputEntry, InvalidUrl, StorageClosed, UnknownScheme
+
+SAID = [InputEntry(role="user", content="hello")]
+
+
+async def _write(url):
+    async with durably.open(url) as storage:
+        await storage.sessions.append("u1", SAID, run_id="r1")
+
+
+async def _read(url):
+    async with durably.open(url) as storage:
+        return await storage.sessions.load("u1")
+
+
+async def test_three_slashes_are_relative_and_four_absolute(tmp_path, monkeypatch):
+    """sqlite:/// opens a file of the working directory, sqlite://// one from the root."""
+    monkeypatch.chdir(tmp_path)
+    await _write("sqlite:///agent.db")
+    assert (tmp_path / "agent.db").exists()
+    assert await _read(f"sqlite:///{tmp_path}/agent.db") == SAID
+
+
+async def test_odd_file_names(tmp_path, monkeypatch):
+    """Spaces, percent signs, question and hash marks reach the file name by percent-encoding."""
+    monkeypatch.chdir(tmp_path)
+    await _write("sqlite:///a%20b%25%3F%23%C3%A9.db")
+    assert (tmp_path / "a b%?#é.db").exists()
+
+
+@pytest.mark.parametrize("scheme", ["memory://", "sqlite://"])
+async def test_private_storages_share_nothing(scheme):
+    """Two storages of a private URL are two storages."""
+    async with durably.open(scheme) as one, durably.open(scheme) as other:
+        await one.sessions.append("u1", SAID)
+        assert await other.sessions.load("u1") == []
+
+
+@pytest.mark.parametrize("url", ["memory://shared-name", "sqlite://?name=shared%2Fname"])
+async def test_named_storages_are_shared(url):
+    """Two storages of one name in the process are one storage."""
+    async with durably.open(url) as one, durably.open(url) as other:
+        await one.sessions.append("u1", SAID)
+        assert await other.sessions.load("u1") == SAID
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("agent.db", "sqlite:///relative.db"),
+        ("", "starts with a scheme"),
+        (None, "not NoneType"),
+        ("sqlite://localhost/agent.db", "has a host"),
+        ("sqlite://user:secret@localhost/agent.db", "has a host"),
+        ("sqlite:///a.db?jurnal_mode=wal", "did you mean 'journal_mode'"),
+        ("sqlite:///a.db?journal_mode=off", "must be one of wal"),
+        ("sqlite:///a.db?synchronous=off", "must be one of normal"),
+        ("sqlite:///a.db?busy_timeout=soon", "number of seconds"),
+        ("sqlite:///a.db?busy_timeout=-1", "0 to 3600"),
+        ("sqlite:///a.db?busy_timeout=nan", "0 to 3600"),
+        ("sqlite:///a.db?namespace=a&namespace=b", "given twice"),
+        ("sqlite:///a.db?namespace", "cannot be read"),
+        ("sqlite:///a.db#part", "no #fragment"),
+        ("sqlite:///a.db?name=x", "has a path"),
+        ("sqlite:///:memory:", "no path of a file"),
+        ("sqlite:///a%00b.db", "no path of a file"),
+        ("sqlite://[::1/a.db", "cannot be read"),
+        ("memory:///path", "has no path"),
+        ("memory://x?synchronous=full", "has no option 'synchronous'"),
+        ("memory://x?namespace=%00", "contains NUL"),
+    ],
+)
+def test_urls_that_cannot_be_read(url, said, tmp_path, monkeypatch):
+    """A URL that cannot be read is refused before anything is made, and repeats no password."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((InvalidUrl, durably.InvalidId)) as caught:
+        durably.open(url)
+    assert said in str(caught.value)
+    assert "secret" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("url", "suggestion"), [("sqlit:///a.db", "sqlite"), ("zebra://x", None)])
+def test_unknown_schemes(url, suggestion):
+    """A scheme nobody answers to names those that exist, and the one it may have meant."""
+    with pytest.raises(UnknownScheme, match="Known: memory, sqlite") as caught:
+        durably.open(url)
+    assert caught.value.suggestion == suggestion
+
+
+async def test_opening_connects():
+    """A storage that cannot be opened says so on entering, not at the first append."""
+    with pytest.raises(durably.Unavailable, match="directory"):
+        async with durably.open("sqlite:////nowhere/at/all.db"):
+            raise AssertionError("entered")
+
+
+async def test_closing_twice_and_using_after(place):
+    """Closing twice is fine, and every use after is refused, also entering again."""
+    storage = place.open()
+    await storage.aclose()
+    await storage.aclose()
+    with pytest.raises(StorageClosed):
+        await storage.sessions.append("u1", [])
+    with pytest.raises(StorageClosed):
+        async with storage:
+            raise AssertionError("entered")
+
+
+async def test_looking_into_an_empty_storage_writes_nothing(place):
+    """Reads of an empty storage leave it without a single log."""
+    async with place.open() as storage:
+        assert await storage.sessions.load("u1") == []
+        assert await storage.checkpointer.load("r1") is None
+    store = place.log_store()
+    assert (await store.list("meta")).items == ()
+    await store.aclose()
+
+
+async def test_a_storage_takes_a_log_store_object(place):
+    """Storage(log_store) is the same storage as that of the URL, and closes what it was given."""
+    store = place.log_store()
+    async with durably.Storage(store) as storage:
+        await storage.sessions.append("u1", SAID)
+    assert await _read(place.url) == SAID
+    with pytest.raises(StorageClosed):
+        await store.list("session")
+
+
+def test_an_unclosed_storage_does_not_keep_the_process_alive(tmp_path):
+    """A process that forgets to close ends all the same, with a warning."""
+    code = f"""
+import asyncio, durably
+storage = durably.open("sqlite:///{tmp_path}/a.db")
+asyncio.run(storage.sessions.append("u1", []))
+print("stored")
+"""
+    command = [sys.executable, "-W", "always", "-c", code]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    assert told.stdout == "stored\n"
+    assert "before being closed" in told.stderr

@@ -1,0 +1,90 @@
+"""What README says is what happens: its code runs, and its two commands work as written."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+COMMANDS = re.findall(r"^\$ (.*)$", README, re.MULTILINE)
+EXPECTED = ["'Noted.'", "name='fetch'", "'Plan a trip.'"]
+
+
+@pytest.mark.parametrize(("block", "expected"), list(zip(BLOCKS, EXPECTED, strict=True)))
+def test_code_works_when_pasted(block, expected, tmp_path):
+    """Each code block runs as it stands, in an empty folder, and prints what it is about."""
+    command = [sys.executable, "-W", "error", "-c", block]
+    told = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert told.returncode == 0, told.stderr
+    assert expected in told.stdout
+
+
+def test_a_segment_is_stored_once(tmp_path):
+    """The first block appends one run twice and prints two entries, not four."""
+    command = [sys.executable, "-c", BLOCKS[0]]
+    told = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert told.stdout.count("Entry(") == 2
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """A copy of what the repository holds, in another folder, beside an empty HOME."""
+    folder = tmp_path_factory.mktemp("clone")
+    command = ["git", "ls-files", "-co", "--exclude-standard", "-z"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).exists():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    return folder
+
+
+def bare(command, folder):
+    """Run a command with nothing in its environment but PATH and an empty HOME."""
+    home = folder.parent / "home"
+    home.mkdir(exist_ok=True)
+    ours = (str(ROOT / ".nox"), str(ROOT / ".venv"), str(Path(sys.executable).parent))
+    path = [entry for entry in os.environ["PATH"].split(os.pathsep) if not entry.startswith(ours)]
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env={"PATH": os.pathsep.join(path), "HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+
+
+def test_there_are_two_commands():
+    """README gives two commands to run: one for the demo, one for the tests."""
+    assert len(COMMANDS) == 2
+    demo, tests = COMMANDS
+    assert demo.endswith("nox -s demo")
+    assert tests.endswith("nox -s tests-3.11")
+
+
+@pytest.mark.xdist_group("clone")
+def test_the_demo_command_works(clone):
+    """With Python and pip alone the first command sets everything up and runs the demo."""
+    told = bare(COMMANDS[0], clone)
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert "4. The session remembers the run" in told.stdout
+
+
+@pytest.mark.xdist_group("clone")
+def test_the_test_command_works(clone):
+    """The second command sets everything up and finds these tests; running them would recurse."""
+    told = bare(f"{COMMANDS[1]} -- --collect-only -q", clone)
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert "test_the_test_command_works" in told.stdout
