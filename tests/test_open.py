@@ -1,5 +1,7 @@
 """URLs: what opens, and what is refused in words."""
 
+import asyncio
+import os
 import subprocess
 import sys
 
@@ -147,3 +149,40 @@ print("stored")
     told = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
     assert told.stdout == "stored\n"
     assert "before being closed" in told.stderr
+
+
+def test_a_second_loop_is_refused_at_once(place):
+    """A storage used in one event loop is refused in the next, and can be closed there."""
+    storage = place.open()
+    asyncio.run(storage.sessions.append("u1", SAID))
+    with pytest.raises(durably.WrongLoop, match="in each loop"):
+        asyncio.run(storage.sessions.load("u1"))
+    asyncio.run(storage.aclose())
+    assert asyncio.run(_read(place.url)) == SAID
+
+
+async def test_a_forked_child_is_refused_at_once(place):
+    """A storage used before a fork is refused in the child, whose parent goes on."""
+    async with place.open() as storage:
+        await storage.sessions.append("u1", SAID)
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            _tell_what_happens(storage, writer)
+        os.close(writer)
+        with open(reader, encoding="utf-8") as told:  # noqa: ASYNC230, PTH123 - a pipe
+            assert told.read() == "WrongProcess"
+        os.waitpid(child, 0)  # noqa: ASYNC222 - it has told everything already
+        assert await storage.sessions.load("u1") == SAID
+
+
+def _tell_what_happens(storage, writer):
+    """In the child: use the storage, write the name of the error, end without clean-up."""
+    said = "nothing"
+    operation = storage.sessions.load("u1")
+    try:
+        operation.send(None)
+    except BaseException as error:  # noqa: BLE001 - told to the parent
+        said = type(error).__name__
+    os.write(writer, said.encode())
+    os._exit(0)

@@ -74,6 +74,8 @@ EXAMPLES = {
     "Unavailable": errors.Unavailable("gone"),
     "UnknownEntryType": errors.UnknownEntryType("run 'r'", record="b", index=0, entry_type="x"),
     "UnknownScheme": errors.UnknownScheme("sqlit", known=("sqlite",), suggestion="sqlite"),
+    "WrongLoop": errors.WrongLoop(),
+    "WrongProcess": errors.WrongProcess(),
     "Unsupported": errors.Unsupported("too old"),
 }
 

@@ -44,6 +44,8 @@ from durably.errors import (
     UnknownEntryType,
     UnknownScheme,
     Unsupported,
+    WrongLoop,
+    WrongProcess,
 )
 from durably.logstore import LogStore, Page
 from durably.memory import MemoryLogStore
@@ -116,6 +118,8 @@ __all__ = [
     "UnknownScheme",
     "Unsupported",
     "Writers",
+    "WrongLoop",
+    "WrongProcess",
     "drop_dangling_tool_calls",
     "open",
     "pending_tool_calls",

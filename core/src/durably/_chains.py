@@ -13,7 +13,8 @@ from hashlib import blake2b
 
 import msgspec
 
-from durably._records import RawObject, join_items, join_object, payload, raw_items, raw_object
+from durably._raw import RawObject, join_items, join_object
+from durably._records import payload, raw_items, raw_object
 from durably.codec import dump_json, load_json
 from durably.errors import CorruptRecord
 from durably.logstore import Applied, Log, LogId, NewRecord, Record

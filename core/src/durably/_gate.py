@@ -1,5 +1,7 @@
 """The one gate every operation of a storage passes: open? of a known format? of legal size?"""
 
+import asyncio
+import os
 from collections.abc import Iterable
 
 import msgspec
@@ -11,6 +13,8 @@ from durably.errors import (
     RevisionConflict,
     SchemaTooNew,
     StorageClosed,
+    WrongLoop,
+    WrongProcess,
 )
 from durably.logstore import (
     ALL,
@@ -58,6 +62,8 @@ class Gate(LogStore):
         self._known = False
         self._marked = False
         self._closed = False
+        self._process: int | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     @override
     async def append(self, log: LogId, batch: Batch) -> Applied:
@@ -92,8 +98,9 @@ class Gate(LogStore):
         with_state: bool = False,
     ) -> Page[LogInfo]:
         check_count("limit", limit, minimum=1, maximum=MAX_LIST_LIMIT)
-        for bound in filter(None, (prefix, after)):
-            check_id(kind, bound)
+        for bound in (prefix, after):
+            if bound != "":
+                check_id(kind, bound)
         await self.check()
         return await self._store.list(
             kind, prefix=prefix, after=after, limit=limit, with_state=with_state
@@ -123,15 +130,30 @@ class Gate(LogStore):
         Raises:
             SchemaTooNew: a newer version wrote this storage.
             StorageClosed: the storage is closed.
+            WrongLoop: it was first used in another event loop.
+            WrongProcess: it was first used in another process.
         """
         if self._closed:
             raise StorageClosed
+        self._check_home()
         if not self._known:
             self._marked = await self._read_marker()
             self._known = True
         if writing and not self._marked:
             await self._write_marker()
             self._marked = True
+
+    def _check_home(self) -> None:
+        """Bind the storage to the process and the event loop of its first operation.
+
+        Connections do not survive a fork, and an answer is delivered to the loop that asked.
+        """
+        if self._process is None:
+            self._process, self._loop = os.getpid(), asyncio.get_running_loop()
+        elif self._process != os.getpid():
+            raise WrongProcess
+        elif self._loop is not asyncio.get_running_loop():
+            raise WrongLoop
 
     async def _read_marker(self) -> bool:
         stored = await self._store.read(FORMAT_LOG, Range(limit=0))

@@ -7,18 +7,18 @@ version does not know keep their bytes.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn, TypeAlias, cast
+from typing import NoReturn, cast
 
 import msgspec
 
-from durably.codec import Codec, dump_json, load_json, named
+from durably._raw import RawObject, join_items, join_object, split_array, split_object
+from durably.codec import Codec, load_json, named
 from durably.entries import ENTRY_TYPES, PART_TYPES, Entry, JsonObject
 from durably.errors import CorruptRecord, NotSerializable, UnknownEntryType
 from durably.logstore import LogId, Record
 from durably.runs import RunHead, StateSnapshot
 
 __all__ = [
-    "RawObject",
     "SegmentBody",
     "decode_entries",
     "decode_head",
@@ -28,14 +28,10 @@ __all__ = [
     "encode_head",
     "encode_segment",
     "encode_snapshot",
-    "join_items",
-    "join_object",
     "payload",
     "raw_items",
     "raw_object",
 ]
-
-RawObject: TypeAlias = dict[str, msgspec.Raw]
 
 
 class SegmentBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -51,8 +47,6 @@ _segment: Codec[SegmentBody] = Codec(SegmentBody)
 _head: Codec[RunHead] = Codec(RunHead)
 _snapshot: Codec[StateSnapshot] = Codec(StateSnapshot)
 _meta: Codec[JsonObject] = Codec(JsonObject)
-_raw_object: msgspec.json.Decoder[RawObject] = msgspec.json.Decoder(RawObject)
-_raw_items: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def _tags(types: Iterable[type[msgspec.Struct]]) -> frozenset[str]:
@@ -69,8 +63,12 @@ def encode_entries(entries: Iterable[Entry], path: str = "entries") -> list[byte
     Raises:
         NotSerializable: one is not an entry, or JSON cannot give it back exactly.
     """
+    try:
+        numbered = enumerate(entries)
+    except TypeError as error:
+        raise NotSerializable(path, f"{named(entries)} is no sequence of entries") from error
     encoded: list[bytes] = []
-    for index, entry in enumerate(entries):
+    for index, entry in numbered:
         place = f"{path}[{index}]"
         if type(entry) not in ENTRY_TYPES:
             raise NotSerializable(place, f"{named(entry)} is not an entry")
@@ -225,12 +223,9 @@ def raw_object(data: bytes | msgspec.Raw, log: LogId, record: str) -> RawObject:
         CorruptRecord: the bytes are no JSON object.
     """
     try:
-        return _raw_object.decode(data)
-    except msgspec.DecodeError:
-        value = _loaded(data, log, record)
-        if not isinstance(value, dict):
-            raise CorruptRecord(log, "it is not a JSON object", record=record) from None
-        return {name: _raw(member) for name, member in _fields(cast("object", value)).items()}
+        return split_object(data)
+    except msgspec.DecodeError as error:
+        raise CorruptRecord(log, f"no JSON object: {error}", record=record) from error
 
 
 def raw_items(data: bytes | msgspec.Raw, log: LogId, record: str) -> list[msgspec.Raw]:
@@ -240,31 +235,6 @@ def raw_items(data: bytes | msgspec.Raw, log: LogId, record: str) -> list[msgspe
         CorruptRecord: the bytes are no JSON array.
     """
     try:
-        return _raw_items.decode(data)
-    except msgspec.DecodeError:
-        value = _loaded(data, log, record)
-        if not isinstance(value, list):
-            raise CorruptRecord(log, "it is not a JSON array", record=record) from None
-        return [_raw(item) for item in _list(cast("object", value))]
-
-
-def _loaded(data: bytes | msgspec.Raw, log: LogId, record: str) -> Any:  # noqa: ANN401 - any JSON
-    try:
-        return load_json(bytes(data))
+        return split_array(data)
     except msgspec.DecodeError as error:
-        raise CorruptRecord(log, str(error), record=record) from error
-
-
-def _raw(value: object) -> msgspec.Raw:
-    return msgspec.Raw(dump_json(value))
-
-
-def join_items(items: Iterable[bytes | msgspec.Raw]) -> msgspec.Raw:
-    """Return the JSON array of encoded items, each with the bytes it has."""
-    return msgspec.Raw(b"[" + b",".join(map(bytes, items)) + b"]")
-
-
-def join_object(fields: RawObject) -> bytes:
-    """Return the JSON object of encoded fields, each with the bytes it has."""
-    members = [dump_json(name) + b":" + bytes(raw) for name, raw in fields.items()]
-    return b"{" + b",".join(members) + b"}"
+        raise CorruptRecord(log, f"no JSON array: {error}", record=record) from error

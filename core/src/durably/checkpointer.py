@@ -105,7 +105,7 @@ class LogCheckpointer(Checkpointer):
         check_count("limit", limit, minimum=1, maximum=MAX_LIST_LIMIT)
         saved_by = None if idle_for is None else self._clock() - _seconds("idle_for", idle_for)
         found: list[RunInfo] = []
-        async for run in self._walk(after or "", limit):
+        async for run in self._walk("" if after is None else after, limit):
             if status not in (None, run.head.status) or not _saved_by(run, saved_by):
                 continue
             if len(found) == limit:

@@ -114,7 +114,9 @@ class LogCheckpointSaver(CheckpointSaver):
             if base == first.seq:
                 return stored
             earlier = await self._store.read(log, Range(after=base - 1, until=first.seq - 1))
-            if earlier is not None and earlier.records and earlier.records[0].seq == base:
+            if earlier is None or earlier.state.epoch != stored.state.epoch:
+                continue
+            if earlier.records and earlier.records[0].seq == base:
                 records = earlier.records + stored.records
                 return msgspec.structs.replace(stored, records=records)
             await self._check_evicted(log, first)
@@ -167,8 +169,9 @@ class LogCheckpointSaver(CheckpointSaver):
 
     @override
     async def delete(self, thread_id: str) -> bool:
+        log = _log(thread_id)
         self._tails.pop(thread_id, None)
-        return await self._store.delete(_log(thread_id))
+        return await self._store.delete(log)
 
 
 def _log(thread_id: str) -> LogId:

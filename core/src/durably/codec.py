@@ -18,7 +18,7 @@ from durably.entries import ENTRY_TYPES, PART_TYPES
 from durably.errors import NotSerializable
 from durably.runs import InterruptReason, RunHead, StateSnapshot
 
-__all__ = ["Codec", "dump_json", "load_json"]
+__all__ = ["Codec", "decode_with", "dump_json", "load_json", "named"]
 
 T = TypeVar("T")
 
@@ -32,6 +32,12 @@ _EXACT = frozenset({str, bool, type(None)})
 _STRUCTS: frozenset[type[msgspec.Struct]] = frozenset(
     {*ENTRY_TYPES, *PART_TYPES, InterruptReason, RunHead, StateSnapshot}
 )
+_TYPED_FIELDS = frozenset({"content", "interrupt", "messages", "parts"})
+"""The fields of ours that hold values of ours; every other one holds plain JSON."""
+
+_JOINING = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+"""Two lone surrogates in a row, which JSON gives back as one character."""
+
 _PLACE = re.compile(r"(?P<what>.*) - at `\$\.?(?P<path>.*)`", re.DOTALL)
 _encoder = msgspec.json.Encoder()
 
@@ -56,6 +62,7 @@ class Codec(Generic[T]):
         try:
             data = _encoder.encode(value)
         except UnicodeEncodeError:
+            _check_surrogates(value, (path,))
             data = dump_json(msgspec.to_builtins(value))
         try:
             self.decode(data)
@@ -70,12 +77,24 @@ class Codec(Generic[T]):
             msgspec.DecodeError: the bytes are no such value.
         """
         try:
-            return self._decoder.decode(data)
+            return decode_with(self._decoder, data)
         except msgspec.ValidationError:
             raise
         except msgspec.DecodeError:
             value: T = msgspec.convert(load_json(data), type=self._type)
             return value
+
+
+def decode_with(decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw) -> T:
+    """Return what a decoder makes of some bytes, endless nesting refused like any other fault.
+
+    Raises:
+        msgspec.DecodeError: the bytes are no such value.
+    """
+    try:
+        return decoder.decode(data)
+    except RecursionError as error:
+        raise msgspec.DecodeError("it is nested too deeply") from error
 
 
 def dump_json(value: object) -> bytes:
@@ -99,36 +118,59 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _check(value: object, path: Path, depth: int) -> None:
+def _check(value: object, path: Path, depth: int, *, plain: bool = False) -> None:
     kind = type(value)
     if kind in _EXACT:
         return
-    if kind is int:
-        if cast("int", value).bit_length() > MAX_INTEGER_BITS:
-            raise NotSerializable(_shown(path), f"an integer of over {MAX_INTEGER_BITS} bits")
-    elif kind is float:
-        if not math.isfinite(cast("float", value)):
-            raise NotSerializable(_shown(path), f"JSON has no {value}")
+    if kind is int or kind is float:
+        _check_number(cast("float", value), path)
     elif depth == 0:
         raise NotSerializable(_shown(path), f"it is nested deeper than {MAX_NESTING} levels")
+    elif not plain and isinstance(value, msgspec.Struct) and kind in _STRUCTS:
+        for name in value.__struct_fields__:
+            member = getattr(value, name)
+            _check(member, (path, name), depth - 1, plain=name not in _TYPED_FIELDS)
     else:
+        plain = plain or kind is dict
         for key, member in _members(value, path):
             if type(member) not in _EXACT:
-                _check(member, (path, key), depth - 1)
+                _check(member, (path, key), depth - 1, plain=plain)
+
+
+def _check_number(value: float, path: Path) -> None:
+    if isinstance(value, int):
+        if value.bit_length() > MAX_INTEGER_BITS:
+            raise NotSerializable(_shown(path), f"an integer of over {MAX_INTEGER_BITS} bits")
+    elif not math.isfinite(value):
+        raise NotSerializable(_shown(path), f"JSON has no {value}")
 
 
 def _members(value: object, path: Path) -> Iterable[tuple[str | int, object]]:
-    if type(value) is dict:
-        fields = cast("dict[str, object]", value)
-        for key in fields:
-            if type(key) is not str:
-                raise NotSerializable(_shown(path), f"a key of it is {named(key)}, not text")
-        return fields.items()
     if type(value) is list:
         return enumerate(cast("list[object]", value))
-    if isinstance(value, msgspec.Struct) and type(value) in _STRUCTS:
-        return [(name, getattr(value, name)) for name in value.__struct_fields__]
-    raise NotSerializable(_shown(path), f"{named(value)} is not JSON", hint=_advice(value))
+    if type(value) is not dict:
+        raise NotSerializable(_shown(path), f"{named(value)} is not JSON", hint=_advice(value))
+    fields = cast("dict[str, object]", value)
+    for key in fields:
+        if type(key) is not str:
+            raise NotSerializable(_shown(path), f"a key of it is {named(key)}, not text")
+    return fields.items()
+
+
+def _check_surrogates(value: object, path: Path) -> None:
+    """Refuse text that JSON would change; ``value`` is JSON already but for that."""
+    if isinstance(value, str):
+        if _JOINING.search(value):
+            raise NotSerializable(
+                _shown(path), "JSON would join two lone surrogates in its text to one character"
+            )
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            _check_surrogates(getattr(value, name), (path, name))
+    elif isinstance(value, (dict, list)):
+        for key, member in _members(cast("object", value), path):
+            _check_surrogates(key, path)
+            _check_surrogates(member, (path, key))
 
 
 def named(value: object) -> str:

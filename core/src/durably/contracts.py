@@ -6,7 +6,8 @@ back is shared with the store. A refused call has written nothing.
 
 Besides what its docstring lists, every operation may raise ``InvalidId`` for an id that is
 not 1 to 256 bytes of text without NUL and lone surrogates, and what the storage itself
-raises: ``Unavailable``, ``StorageBusy``, ``StorageClosed``, ``SchemaTooNew``, ``ForeignData``.
+raises: ``Unavailable``, ``StorageBusy``, ``StorageClosed``, ``SchemaTooNew``, ``ForeignData``;
+and ``WrongLoop`` or ``WrongProcess`` in another event loop or process than the first operation.
 """
 
 from abc import ABC, abstractmethod

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import msgspec
 
+from durably._raw import join_object, split_object
 from durably.codec import dump_json, load_json
 from durably.entries import unanswered
 from durably.logstore import Record
@@ -98,6 +99,9 @@ def trim_item(item: msgspec.Raw, keep_chars: int) -> msgspec.Raw | None:
     trimmed = output[:keep_chars] + trim_marker(gone)
     if len(trimmed) > len(output):
         return None
+    fields = split_object(item)
     for name in ("raw", "parts"):
-        entry.pop(name, None)
-    return msgspec.Raw(dump_json({**entry, "output": trimmed, "trimmed_chars": gone}))
+        fields.pop(name, None)
+    fields["output"] = msgspec.Raw(dump_json(trimmed))
+    fields["trimmed_chars"] = msgspec.Raw(dump_json(gone))
+    return msgspec.Raw(join_object(fields))

@@ -15,6 +15,8 @@
     ├── Unavailable          ConnectionError  the storage cannot be reached or written
     │   └── StorageBusy      TimeoutError     others held it for longer than the time-out
     ├── StorageClosed                         an operation after close
+    ├── WrongLoop                             a storage used in a second event loop
+    ├── WrongProcess                          a storage used in a forked child
     ├── CorruptRecord                         stored bytes that cannot be what we wrote
     ├── UnknownEntryType     LookupError      an entry of a kind this version does not know
     ├── SchemaTooNew                          written by a newer version, left untouched
@@ -48,6 +50,8 @@ __all__ = [
     "UnknownEntryType",
     "UnknownScheme",
     "Unsupported",
+    "WrongLoop",
+    "WrongProcess",
 ]
 
 
@@ -197,6 +201,26 @@ class StorageClosed(DurablyError):
 
     def __init__(self) -> None:
         super().__init__("this storage is closed", hint="Open it again with durably.open(url)")
+
+
+class WrongLoop(DurablyError):
+    """A storage is bound to the event loop of its first operation; nothing was touched."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this storage was first used in another event loop",
+            hint="Open one in each loop: async with durably.open(url)",
+        )
+
+
+class WrongProcess(DurablyError):
+    """A storage is bound to the process of its first operation; nothing was touched."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this storage was first used in another process, of which this one is a fork",
+            hint="Open one in each process, after the fork",
+        )
 
 
 class CorruptRecord(DurablyError):

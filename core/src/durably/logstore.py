@@ -95,6 +95,11 @@ def check_count(name: str, value: int, *, minimum: int = 0, maximum: int | None 
         raise InvalidLimit(name, value, minimum=minimum, maximum=maximum)
 
 
+def _check_bytes(name: str, value: bytes) -> None:
+    if type(value) is not bytes:
+        raise TypeError(f"{name} must be bytes, not {type(value).__name__}")
+
+
 class _Value(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
@@ -128,6 +133,7 @@ class NewRecord(_Value, frozen=True, kw_only=True):
     key: str | None = None
 
     def __post_init__(self) -> None:
+        _check_bytes("data", self.data)
         check_count("entry_count", self.entry_count)
         if self.key is not None:
             check_id("record", self.key, max_bytes=MAX_KEY_BYTES)
@@ -192,6 +198,8 @@ class Batch(_Value, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.records and self.head is None:
             raise ValueError("an empty batch: give it records, a head, or both")
+        if self.head is not None:
+            _check_bytes("head", self.head)
         check_id("batch", self.key, max_bytes=MAX_KEY_BYTES - 16)
         if self.expected_revision is not None:
             check_count("expected_revision", self.expected_revision)
@@ -244,6 +252,12 @@ class Rewrite(_Value, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         check_count("expected_revision", self.expected_revision, minimum=1)
         check_id("batch", self.key, max_bytes=MAX_KEY_BYTES - 16)
+        if self.head is not None:
+            _check_bytes("head", self.head)
+        if self.drop_after is not None:
+            check_count("drop_after", self.drop_after)
+        for seq in (*self.drop, *self.replace):
+            check_count("seq", seq)
         if any(self.drops(seq) for seq in self.replace):
             raise ValueError("a record cannot be dropped and replaced at once")
 

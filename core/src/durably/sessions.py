@@ -5,13 +5,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from durably._raw import RawObject, join_items, join_object
 from durably._records import (
-    RawObject,
     decode_segment,
     encode_entries,
     encode_segment,
-    join_items,
-    join_object,
     payload,
     raw_items,
     raw_object,

@@ -20,7 +20,8 @@ class Storage:
     """One storage: an async context manager that closes its log store on leaving.
 
     A log store connects with its first operation, so a storage can be made before an event
-    loop runs. ``clock`` gives epoch seconds; it stamps times and never decides an order.
+    loop runs; that operation binds it to its process and event loop. ``clock`` gives epoch
+    seconds; it stamps times and never decides an order.
     """
 
     def __init__(self, log_store: LogStore, *, clock: Callable[[], float] = time.time) -> None:
@@ -77,6 +78,8 @@ class Storage:
             SchemaTooNew: a newer version wrote it.
             ForeignData: something else has our names there.
             StorageClosed: this object was closed before.
+            WrongLoop: it was first used in another event loop.
+            WrongProcess: it was first used in another process.
         """
         try:
             await self._log_store.check()

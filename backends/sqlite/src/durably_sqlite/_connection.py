@@ -73,9 +73,14 @@ class Job(Generic[T]):
 
 
 class Connection(sqlite3.Connection):
-    """A connection whose ``commit`` runs what waits for it."""
+    """A connection whose ``commit`` runs what waits for it.
+
+    ``fault`` is why the database could not be opened: aiosqlite leaves its thread behind where
+    its connector raises, so the error is kept and raised by the first operation.
+    """
 
     waiting: deque[Job[Any]]
+    fault: Exception | None = None
 
     @override
     def commit(self) -> None:
@@ -87,9 +92,13 @@ def factory(settings: Settings, waiting: deque[Job[Any]]) -> Callable[..., Conne
     """Return what opens a connection with this queue, on the thread it is called on."""
 
     def connection(*args: Any, **kwargs: Any) -> Connection:  # noqa: ANN401 - sqlite3.connect's own
-        if settings.path is not None:
-            _create_private(settings.path)
-        made = Connection(*args, **kwargs)
+        try:
+            if settings.path is not None:
+                _create_private(settings.path)
+            made = Connection(*args, **kwargs)
+        except (sqlite3.Error, Unavailable) as error:
+            made = Connection(":memory:")
+            made.fault = error
         made.waiting = waiting
         return made
 
@@ -122,11 +131,14 @@ def _create_private(path: str) -> None:
 
 
 def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
-    """Check version and layout, set and read back the pragmas, create the layout if missing.
+    """Make a connection ready, or raise what opening it met.
 
-    The switch to WAL answers "locked" at once, whatever the busy timeout, when several open a
+    Looks at version and layout before anything is changed, sets the pragmas and reads them
+    back, and creates the layout if it is missing. The switch to WAL answers "locked" at once, whatever the busy timeout, when several open a
     fresh file together: the whole is repeated until the timeout.
     """
+    if isinstance(connection, Connection) and connection.fault is not None:
+        raise connection.fault
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise Unsupported(f"SQLite {sqlite3.sqlite_version} is too old", hint="3.35 is needed")
     deadline = time.monotonic() + settings.busy_timeout
@@ -143,6 +155,12 @@ def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
 
 def _prepare(connection: sqlite3.Connection, settings: Settings) -> None:
     version = _layout.stored_version(connection, str(settings))
+    encoding = connection.execute("PRAGMA encoding").fetchone()[0]
+    if encoding != "UTF-8":
+        raise Unsupported(
+            f"{settings} keeps its text in {encoding}, and ids are ordered by their UTF-8 bytes",
+            hint="Choose another path for the storage",
+        )
     _set(connection, "journal_mode", settings.journal_mode if settings.path else "memory")
     _set(connection, "synchronous", settings.synchronous, SYNCHRONOUS[settings.synchronous])
     if version == 0:

@@ -9,6 +9,8 @@ __all__ = ["VERSION", "create", "stored_version"]
 
 VERSION = 1
 
+_TABLES = {"durably_logs", "durably_records", "durably_schema"}
+
 
 def stored_version(connection: sqlite3.Connection, place: str) -> int:
     """Return the layout version of a database, 0 where it has none of our tables.
@@ -26,13 +28,13 @@ def stored_version(connection: sqlite3.Connection, place: str) -> int:
     if not tables:
         return 0
     found = _version(connection) if "durably_schema" in tables else None
-    if found is None:
+    if found is not None and found > VERSION:
+        raise SchemaTooNew(place, found=found, supported=VERSION, distribution="durably-sqlite")
+    if found is None or not tables >= _TABLES:
         raise ForeignData(
             f"{place} has tables named {', '.join(sorted(tables))} that are not durably's",
             hint="Choose another path for the storage",
         )
-    if found > VERSION:
-        raise SchemaTooNew(place, found=found, supported=VERSION, distribution="durably-sqlite")
     return found
 
 
@@ -42,7 +44,8 @@ def _version(connection: sqlite3.Connection) -> int | None:
     except sqlite3.OperationalError:
         return None
     versions = [version for (version,) in rows]
-    return versions[0] if len(versions) == 1 and isinstance(versions[0], int) else None
+    (version,) = versions if len(versions) == 1 else (None,)
+    return version if isinstance(version, int) and version > 0 else None
 
 
 def create(connection: sqlite3.Connection) -> None:

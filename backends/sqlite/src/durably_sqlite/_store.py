@@ -1,6 +1,7 @@
 """``SQLiteLogStore``: the log store on one SQLite database."""
 
 import asyncio
+import contextlib
 import os
 import sqlite3
 import threading
@@ -43,6 +44,9 @@ __all__ = ["SQLiteLogStore"]
 T = TypeVar("T")
 
 MAX_BUSY_TIMEOUT = 3600
+"""Seconds."""
+
+FOREIGN_CLOSE = 2
 """Seconds."""
 
 
@@ -88,6 +92,7 @@ class SQLiteLogStore(LogStore):
         self._waiting: deque[Job[Any]] = deque()
         self._connecting = asyncio.Lock()
         self._database: aiosqlite.Connection | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
 
     @override
@@ -140,11 +145,21 @@ class SQLiteLogStore(LogStore):
 
     @override
     async def aclose(self) -> None:
+        """Close the connection.
+
+        Its thread ends where it cannot tell its own loop of a result any more, so from another
+        loop the answer is waited for a moment only.
+        """
         self._closed = True
         async with self._connecting:
             database, self._database = self._database, None
-        if database is not None:
+        if database is None:
+            return
+        if self._loop is asyncio.get_running_loop():
             await database.close()
+        else:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(database.close(), FOREIGN_CLOSE)
 
     async def _hop(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run an operation on the connection's thread; cancelled, it is still done whole."""
@@ -170,23 +185,21 @@ class SQLiteLogStore(LogStore):
                 raise StorageClosed
             if self._database is None:
                 self._database = await self._opened()
+                self._loop = asyncio.get_running_loop()
             return self._database
 
     async def _opened(self) -> aiosqlite.Connection:
         settings = self._settings
         place, uri = database(settings)
-        try:
-            connected = await _made_on_daemon_thread(
-                lambda: aiosqlite.connect(
-                    place,
-                    uri=uri,
-                    isolation_level=None,
-                    timeout=settings.busy_timeout,
-                    factory=factory(settings, self._waiting),
-                )
+        connected = await _made_on_daemon_thread(
+            lambda: aiosqlite.connect(
+                place,
+                uri=uri,
+                isolation_level=None,
+                timeout=settings.busy_timeout,
+                factory=factory(settings, self._waiting),
             )
-        except sqlite3.Error as error:
-            raise translate(error, str(settings)) from error
+        )
         try:
             await self._run(connected, lambda connection: prepare(connection, settings))
         except BaseException:
