@@ -100,9 +100,8 @@ def _delta_record(tail: Tail, saved: Saved, shared: int) -> NewRecord:
     return NewRecord(key=_DELTA + saved.key, entry_count=len(fresh), data=join_object(fields))
 
 
-def next_record(tail: Tail | None, saved: Saved) -> NewRecord:
-    """Return the record to append for a snapshot: a delta, or a base where one is due."""
-    base = base_record(saved)
+def next_record(tail: Tail | None, saved: Saved, base: NewRecord) -> NewRecord:
+    """Return the record to append for a snapshot: a delta, or its base where one is due."""
     if tail is None:
         return base
     shared = 0

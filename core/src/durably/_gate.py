@@ -9,7 +9,6 @@ import msgspec
 from durably._typing import override
 from durably.errors import (
     CorruptRecord,
-    RecordTooLarge,
     RevisionConflict,
     SchemaTooNew,
     StorageClosed,
@@ -31,6 +30,7 @@ from durably.logstore import (
     Rewrite,
     check_count,
     check_id,
+    check_size,
 )
 
 __all__ = ["FORMAT", "FORMAT_LOG", "Gate"]
@@ -117,12 +117,10 @@ class Gate(LogStore):
         await self._store.aclose()
 
     def _check_sizes(self, log: LogId, records: Iterable[NewRecord], head: bytes | None) -> None:
-        sizes = [("record", len(record.data), self.limits.record_bytes) for record in records]
+        for record in records:
+            check_size(log, "record", len(record.data), self.limits.record_bytes)
         if head is not None:
-            sizes.append(("head", len(head), self.limits.head_bytes))
-        for what, size, limit in sizes:
-            if size > limit:
-                raise RecordTooLarge(log, what, size=size, limit=limit)
+            check_size(log, "head", len(head), self.limits.head_bytes)
 
     async def check(self, *, writing: bool = False) -> None:
         """Look at the format marker, unless that was done, and write it before a change.

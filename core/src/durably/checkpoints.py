@@ -22,9 +22,11 @@ from durably.logstore import (
     Log,
     LogId,
     LogStore,
+    NewRecord,
     Range,
     Record,
     check_count,
+    check_size,
     new_key,
 )
 from durably.rules import check_revision
@@ -66,17 +68,19 @@ class LogCheckpointSaver(CheckpointSaver):
             snapshot=encode_snapshot(snapshot),
             messages=encode_entries(snapshot.messages, "snapshot.messages"),
         )
+        whole = chains.base_record(saved)
+        check_size(log, "record", len(whole.data), self._store.limits.record_bytes)
         for _ in range(ATTEMPTS):
             try:
-                return await self._append(log, saved)
+                return await self._append(log, saved, whole)
             except RevisionConflict:
                 self._tails.pop(thread_id, None)
-        whole = Batch(records=(chains.base_record(saved),), key=saved.key, at=self._clock())
-        return (await self._store.append(log, whole)).seq
+        batch = Batch(records=(whole,), key=saved.key, at=self._clock())
+        return (await self._store.append(log, batch)).seq
 
-    async def _append(self, log: LogId, saved: chains.Saved) -> int:
+    async def _append(self, log: LogId, saved: chains.Saved, whole: NewRecord) -> int:
         tail = self._tails.get(log.id) or await self._tail(log)
-        record = chains.next_record(tail, saved)
+        record = chains.next_record(tail, saved, whole)
         bound = self._bound
         batch = Batch(
             records=(record,),

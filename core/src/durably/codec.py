@@ -109,13 +109,20 @@ def load_json(data: bytes) -> Any:  # noqa: ANN401 - JSON is any value
         msgspec.DecodeError: the bytes are not JSON.
     """
     try:
-        return json.loads(data, parse_constant=_refuse_constant)
+        return json.loads(data, parse_constant=_refuse_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise msgspec.DecodeError(str(error)) from error
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number is out of range")
+    return value
 
 
 def _check(value: object, path: Path, depth: int, *, plain: bool = False) -> None:

@@ -2,7 +2,7 @@
 
 All operations are asynchronous and keep the same promises on every backend. None or an empty
 list means absent; an outage is never reported as absence. Nothing a caller passes in or gets
-back is shared with the store. A refused call has written nothing.
+back is shared with the store. A refused call has changed no session, run or thread.
 
 Besides what its docstring lists, every operation may raise ``InvalidId`` for an id that is
 not 1 to 256 bytes of text without NUL and lone surrogates, and what the storage itself
@@ -50,8 +50,9 @@ class Session(ABC):
         """Append one run's entries as one segment, whole or not at all.
 
         The first write of a run_id in a session wins: appending it again changes nothing,
-        whatever the second call carries. A segment without entries is kept in its place.
-        ``meta`` is the application's own JSON object, returned as it was given.
+        whatever the second call carries, if it could be stored at all. A segment without
+        entries is kept in its place. ``meta`` is the application's own JSON object, returned
+        as it was given.
 
         Returns:
             The run_id; a fresh unique one where none was given.
@@ -303,8 +304,8 @@ class CheckpointSaver(ABC):
     ``seq`` strictly increases within a thread, also across eviction; the latest snapshot is the
     last one appended, whatever a clock says. What is written for a snapshot is what changed
     since the one before it, so that saving a growing conversation again and again costs a small
-    multiple of its final size. Unbounded, unless the saver was made with a bound: then only the
-    newest snapshots are there.
+    multiple of its final size; everything but the messages is stored with each. Unbounded,
+    unless the saver was made with a bound: then only the newest snapshots are there.
     """
 
     @abstractmethod
@@ -316,7 +317,7 @@ class CheckpointSaver(ABC):
 
         Raises:
             NotSerializable: it holds what JSON cannot give back exactly.
-            RecordTooLarge: what is to be written is larger than the backend's limit.
+            RecordTooLarge: the whole snapshot is larger than the backend's limit.
             CorruptRecord: the thread's stored snapshots cannot be read.
         """
 

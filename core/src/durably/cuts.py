@@ -1,11 +1,10 @@
 """Where a rewind cuts and what a trim replaces: pure functions over values and raw JSON."""
 
 from collections.abc import Sequence
-from typing import Any, cast
 
 import msgspec
 
-from durably._raw import join_object, split_object
+from durably._raw import RawObject, join_object, split_object
 from durably.codec import dump_json, load_json
 from durably.entries import unanswered
 from durably.logstore import Record
@@ -51,11 +50,11 @@ def kept_items(items: Sequence[msgspec.Raw], keep: int) -> list[msgspec.Raw]:
 
 
 def _step(item: msgspec.Raw) -> tuple[str, str] | None:
-    entry = _entry(item)
-    call_id = entry.get("call_id")
+    entry = _fields(item)
+    call_id = _value(entry, "call_id")
     if not isinstance(call_id, str):
         return None
-    match entry.get("type"):
+    match _value(entry, "type"):
         case "tool_call":
             return "call", call_id
         case "tool_result":
@@ -64,13 +63,21 @@ def _step(item: msgspec.Raw) -> tuple[str, str] | None:
             return None
 
 
-def _entry(item: msgspec.Raw) -> dict[str, Any]:
-    """Return the fields of a raw entry; one that cannot be read has none and is left alone."""
+def _fields(item: msgspec.Raw) -> RawObject:
+    """Return the raw fields of an entry; one that is no object has none and is left alone."""
     try:
-        value = load_json(bytes(item))
+        return split_object(item)
     except msgspec.DecodeError:
         return {}
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _value(fields: RawObject, name: str) -> object:
+    """Return the value of a field, None where it is missing or cannot be read."""
+    try:
+        value: object = load_json(bytes(fields.get(name, msgspec.Raw(b"null"))))
+    except msgspec.DecodeError:
+        return None
+    return value
 
 
 def trim_marker(chars: int) -> str:
@@ -86,11 +93,11 @@ def trim_item(item: msgspec.Raw, keep_chars: int) -> msgspec.Raw | None:
     ``trimmed_chars``, so text that looks like a marker deceives nobody, and trimming again to
     the same length does nothing. An output is never made longer.
     """
-    if b"tool_result" not in bytes(item):
+    fields = _fields(item)
+    output, gone = _value(fields, "output"), _value(fields, "trimmed_chars") or 0
+    if _value(fields, "type") != "tool_result" or not isinstance(output, str):
         return None
-    entry = _entry(item)
-    output, gone = entry.get("output"), entry.get("trimmed_chars", 0)
-    if entry.get("type") != "tool_result" or not isinstance(output, str) or type(gone) is not int:
+    if not isinstance(gone, int):
         return None
     left = len(output) - (len(trim_marker(gone)) if gone else 0)
     if left <= keep_chars:
@@ -99,7 +106,6 @@ def trim_item(item: msgspec.Raw, keep_chars: int) -> msgspec.Raw | None:
     trimmed = output[:keep_chars] + trim_marker(gone)
     if len(trimmed) > len(output):
         return None
-    fields = split_object(item)
     for name in ("raw", "parts"):
         fields.pop(name, None)
     fields["output"] = msgspec.Raw(dump_json(trimmed))

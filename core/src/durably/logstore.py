@@ -17,7 +17,7 @@ import msgspec
 
 from durably._typing import override
 from durably.capabilities import Capabilities, Limits
-from durably.errors import InvalidId, InvalidLimit
+from durably.errors import InvalidId, InvalidLimit, RecordTooLarge
 
 __all__ = [
     "ALL",
@@ -36,6 +36,7 @@ __all__ = [
     "check_count",
     "check_id",
     "check_namespace",
+    "check_size",
     "new_key",
 ]
 
@@ -98,6 +99,16 @@ def check_count(name: str, value: int, *, minimum: int = 0, maximum: int | None 
 def _check_bytes(name: str, value: bytes) -> None:
     if type(value) is not bytes:
         raise TypeError(f"{name} must be bytes, not {type(value).__name__}")
+
+
+def check_size(log: "LogId", what: str, size: int, limit: int) -> None:
+    """Refuse what has more bytes than the limit.
+
+    Raises:
+        RecordTooLarge: it has.
+    """
+    if size > limit:
+        raise RecordTooLarge(log, what, size=size, limit=limit)
 
 
 class _Value(msgspec.Struct, frozen=True, kw_only=True):
