@@ -293,3 +293,38 @@ async def test_an_unknown_status_is_refused(storage, status):
     """A status that is none of the four is a ValueError."""
     with pytest.raises(ValueError, match="status must be one of running"):
         await storage.checkpointer.runs(status=status)
+
+
+@pytest.mark.parametrize("ending", ["append", "delete"])
+@pytest.mark.parametrize("steps", range(8))
+async def test_a_claim_goes_on_after_its_own_cancelled_save(place, steps, ending):
+    """A save cancelled at any await leaves the claim its run; it is stored once or not at all."""
+    async with Storage(Yielding(place.log_store(), steps)) as storage:
+        claim = await storage.checkpointer.claim("r")
+        await claim.append(said("a"), RunHead())
+        task = asyncio.create_task(claim.append(said("b"), RunHead(turns=1)))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        if ending == "delete":
+            assert await claim.delete() is True
+            assert await storage.checkpointer.load("r") is None
+            return
+        await claim.append([], RunHead(turns=1, status="interrupted"))
+        run = await storage.checkpointer.load("r")
+        assert run.entries in (said("a"), said("a", "b"))
+        assert (run.head.status, run.revision) == ("interrupted", claim.revision)
+
+
+async def test_another_save_completes_one_whose_answer_was_lost(place):
+    """After a lost answer a claim stores the lost save once, whatever it is asked to save next."""
+    store = LosesAnswers(place.log_store())
+    async with Storage(store) as storage:
+        claim = await storage.checkpointer.claim("r")
+        await claim.append(said("a"), RunHead())
+        store.losing = 1
+        with pytest.raises(Unavailable):
+            await claim.append(said("b"), RunHead(turns=1))
+        await claim.append(said("c"), RunHead(turns=2))
+        assert (await storage.checkpointer.load("r")).entries == said("a", "b", "c")

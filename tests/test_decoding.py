@@ -64,7 +64,7 @@ async def test_a_snapshot_of_unknown_types_leaves_the_others_readable(place):
     async with place.open() as storage:
         saver = storage.checkpoint_saver()
         first = await saver.append("x", StateSnapshot(messages=said("a")))
-        delta = b'{"base":1,"shared":1,"messages":[{"type":"hologram"}],"snapshot":{}}'
+        delta = b'{"back":1,"shared":1,"messages":[{"type":"hologram"}],"snapshot":{}}'
         await plant(place, "thread", "x", delta, key="delta:2")
         last = await saver.append("x", StateSnapshot(messages=said("a", "b")))
         with pytest.raises(UnknownEntryType) as caught:

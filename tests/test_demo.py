@@ -20,7 +20,7 @@ def run(*arguments, **options):
 
 async def test_the_demo_leaves_what_it_shows(tmp_path):
     """A killed run is resumed without repeating a recorded step, and the session is rewound."""
-    folder = tmp_path / "demo"
+    folder = tmp_path / "a demo%41?#"
     told = run("demo", "--directory", str(folder))
     assert told.returncode == 0, told.stderr
     assert "exit code -9" in told.stdout

@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import traceback
 
 import pytest
 
@@ -75,6 +76,14 @@ async def test_named_storages_are_shared(url):
         ("sqlite:///:memory:", "no path of a file"),
         ("sqlite:///a%00b.db", "no path of a file"),
         ("sqlite://[::1/a.db", "cannot be read"),
+        ("sqlite:///", "names no file"),
+        ("sqlite:///?namespace=x", "names no file"),
+        ("sqlite:///a\tb.db", "no control characters"),
+        (" sqlite:///a.db", "no blanks around it"),
+        ("sqlite:///a%ff.db", "cannot be read"),
+        ("sqlite:///a\ud800.db", "no control characters"),
+        ("sqlite://?name=a%00b", "contains NUL"),
+        ("redis://:pa?secret@host", "cannot be read"),
         ("memory:///path", "has no path"),
         ("memory://x?synchronous=full", "has no option 'synchronous'"),
         ("memory://x?namespace=%00", "contains NUL"),
@@ -86,7 +95,8 @@ def test_urls_that_cannot_be_read(url, said, tmp_path, monkeypatch):
     with pytest.raises((InvalidUrl, durably.InvalidId)) as caught:
         durably.open(url)
     assert said in str(caught.value)
-    assert "secret" not in str(caught.value)
+    assert "secret" not in "".join(traceback.format_exception(caught.value)[-1:])
+    assert caught.value.__cause__ is None
     assert list(tmp_path.iterdir()) == []
 
 
@@ -171,18 +181,21 @@ async def test_a_forked_child_is_refused_at_once(place):
             _tell_what_happens(storage, writer)
         os.close(writer)
         with open(reader, encoding="utf-8") as told:  # noqa: ASYNC230, PTH123 - a pipe
-            assert told.read() == "WrongProcess"
+            assert told.read() == "WrongProcess, closed"
         os.waitpid(child, 0)  # noqa: ASYNC222 - it has told everything already
         assert await storage.sessions.load("u1") == SAID
 
 
 def _tell_what_happens(storage, writer):
-    """In the child: use the storage, write the name of the error, end without clean-up."""
+    """In the child: use and close the storage, write what came of it, end without clean-up."""
     said = "nothing"
-    operation = storage.sessions.load("u1")
     try:
-        operation.send(None)
+        storage.sessions.load("u1").send(None)
     except BaseException as error:  # noqa: BLE001 - told to the parent
         said = type(error).__name__
+    try:
+        storage.aclose().send(None)
+    except StopIteration:
+        said += ", closed"
     os.write(writer, said.encode())
     os._exit(0)

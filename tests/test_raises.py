@@ -6,6 +6,7 @@ import re
 import pytest
 
 import durably
+from disturbed import Conflicting, Small
 from durably import (
     Checkpointer,
     CheckpointSaver,
@@ -19,7 +20,6 @@ from durably import (
     ToolResultEntry,
 )
 from durably.logstore import Batch, LogId, LogStore, NewRecord, Rewrite
-from wrappers import ConflictingLogStore, SmallLogStore
 
 SAID = [InputEntry(role="user", content="hello")]
 LONG = [ToolResultEntry(call_id="c", output="x" * 5_000)]
@@ -48,8 +48,8 @@ class Scene:
         self.place = place
         self.store = place.log_store()
         self.storage = durably.Storage(self.store)
-        self.conflicting = durably.Storage(ConflictingLogStore(self.store))
-        self.small = durably.Storage(SmallLogStore(self.store))
+        self.conflicting = durably.Storage(Conflicting(self.store))
+        self.small = durably.Storage(Small(self.store, record_bytes=4_000, head_bytes=1_000))
         self.saver = self.storage.checkpoint_saver()
 
     async def plant(self, kind, data, *, head=None, key="planted"):
@@ -179,6 +179,18 @@ async def load_broken(scene):
     await scene.run()
     await scene.plant(*RUN_BROKEN)
     await scene.storage.checkpointer.load("x")
+
+
+simply(
+    "Checkpointer.append",
+    "InvalidLimit",
+    lambda s: s.storage.checkpointer.append("x", SAID, HEAD, expected_revision=-1),
+)
+simply(
+    "Checkpointer.delete",
+    "InvalidLimit",
+    lambda s: s.storage.checkpointer.delete("x", expected_revision=True),
+)
 
 
 @provokes("Checkpointer.delete", "RevisionConflict")

@@ -4,7 +4,9 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
-from durably import Limits, LogStore, Unavailable
+import msgspec
+
+from durably import Limits, LogStore, RevisionConflict, Unavailable
 from durably.logstore import ALL
 
 
@@ -64,6 +66,32 @@ class Recorder(Wrapper):
         self.calls.append(("rewrite", log.kind))
         self.written += sum(len(record.data) for record in change.replace.values())
         return await super().rewrite(log, change)
+
+
+class Conflicting(Wrapper):
+    """Has always been changed by somebody else between reading and writing."""
+
+    async def append(self, log, batch):
+        if batch.expected_revision is None:
+            return await super().append(log, batch)
+        raise RevisionConflict(log, expected=batch.expected_revision, actual=1)
+
+    async def rewrite(self, log, change):
+        raise RevisionConflict(log, expected=change.expected_revision, actual=1)
+
+
+class LosesRecords(Wrapper):
+    """Has lost the last record of every log of a kind that it is asked for."""
+
+    def __init__(self, store: LogStore, kind: str) -> None:
+        super().__init__(store)
+        self.kind = kind
+
+    async def read(self, log, span=ALL):
+        stored = await super().read(log, span)
+        if stored is None or log.kind != self.kind:
+            return stored
+        return msgspec.structs.replace(stored, records=stored.records[:-1])
 
 
 class LosesAnswers(Wrapper):

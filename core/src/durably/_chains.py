@@ -1,65 +1,71 @@
 """How snapshots of a thread share their messages: pure functions over records.
 
 A *base* record holds all messages of its snapshot; a *delta* holds those that follow the first
-``shared`` of the snapshot before it, and names its base. A snapshot is read by playing its base
-and the deltas up to it. A new base is due once the deltas since the last one have grown to a
-good part of its size: what is written in all stays within a small multiple of the final size,
-and so does what is read. A record's key says which of the two it is, so that what no snapshot
-needs any more is known from the index alone.
+``shared`` of the snapshot before it, and says how many records ``back`` its base is. A snapshot
+is read by playing its base and the deltas up to it. A new base is due once the deltas since
+the last one have grown to a good part of its size: what is written in all stays within a small
+multiple of the final size, and so does what is read. A record's key says which of the two it
+is, so that what no snapshot needs any more is known from the index alone.
 """
 
 from collections.abc import Sequence
 from hashlib import blake2b
+from itertools import takewhile
+from typing import Annotated
 
 import msgspec
 
 from durably._raw import RawObject, join_items, join_object
 from durably._records import payload, raw_items, raw_object
-from durably.codec import dump_json, load_json
+from durably.checks import MAX_COUNT
+from durably.codec import dump_json
 from durably.errors import CorruptRecord
-from durably.logstore import Applied, Log, LogId, NewRecord, Record
+from durably.logstore import Applied, Log, LogId, NewRecord, Record, new_key
 
 __all__ = [
     "Played",
     "Saved",
     "Tail",
     "advance",
-    "base_of",
-    "base_record",
-    "needed",
+    "distance",
+    "flags",
+    "kept",
     "next_record",
     "play",
+    "saved",
+    "starts_with_base",
     "tail_of",
 ]
 
 LONG_CHAIN = 64
 """Deltas after which a base is due as soon as they hold half of its size."""
 
+_count = msgspec.json.Decoder(Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)])
 _BASE = "base:"
 _DELTA = "delta:"
 
 
 class Saved(msgspec.Struct, frozen=True, kw_only=True):
-    """A snapshot as it is to be stored: its messages, and everything else, encoded."""
+    """A snapshot as it is to be stored.
+
+    Its messages with their digests, everything else, all encoded, and the base made of them.
+    """
 
     key: str
     snapshot: bytes
     messages: list[bytes]
-
-    def digests(self) -> tuple[bytes, ...]:
-        """Return what tells the messages apart, 16 bytes for each."""
-        return tuple(map(_digest, self.messages))
+    digests: tuple[bytes, ...]
+    base: NewRecord
 
 
 class Tail(msgspec.Struct, frozen=True, kw_only=True):
     """What a writer must know of a thread to append the next snapshot as a delta.
 
-    ``bases`` says of each record in the log, oldest first, whether it is a base; only a bounded
-    saver keeps it.
+    ``deltas`` counts those since the last base. ``bases`` says of each record in the log,
+    oldest first, whether it is a base; only a bounded saver keeps it.
     """
 
     revision: int
-    base_seq: int
     digests: tuple[bytes, ...]
     deltas: int = 0
     delta_bytes: int = 0
@@ -74,60 +80,61 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
     messages: list[msgspec.Raw]
 
 
+def saved(snapshot: bytes, messages: list[bytes]) -> Saved:
+    """Return an encoded snapshot as it is to be stored, under a fresh key."""
+    key = new_key()
+    fields: RawObject = {"messages": join_items(messages), "snapshot": msgspec.Raw(snapshot)}
+    return Saved(
+        key=key,
+        snapshot=snapshot,
+        messages=messages,
+        digests=tuple(map(_digest, messages)),
+        base=NewRecord(key=_BASE + key, data=join_object(fields)),
+    )
+
+
 def _digest(message: bytes) -> bytes:
     return blake2b(message, digest_size=16).digest()
 
 
-def base_record(saved: Saved) -> NewRecord:
-    """Return the record that holds all of a snapshot."""
-    fields: RawObject = {
-        "messages": join_items(saved.messages),
-        "snapshot": msgspec.Raw(saved.snapshot),
-    }
-    return NewRecord(
-        key=_BASE + saved.key, entry_count=len(saved.messages), data=join_object(fields)
-    )
-
-
 def _delta_record(tail: Tail, saved: Saved, shared: int) -> NewRecord:
-    fresh = saved.messages[shared:]
     fields: RawObject = {
-        "base": msgspec.Raw(dump_json(tail.base_seq)),
+        "back": msgspec.Raw(dump_json(tail.deltas + 1)),
         "shared": msgspec.Raw(dump_json(shared)),
-        "messages": join_items(fresh),
+        "messages": join_items(saved.messages[shared:]),
         "snapshot": msgspec.Raw(saved.snapshot),
     }
-    return NewRecord(key=_DELTA + saved.key, entry_count=len(fresh), data=join_object(fields))
+    return NewRecord(key=_DELTA + saved.key, data=join_object(fields))
 
 
-def next_record(tail: Tail | None, saved: Saved, base: NewRecord) -> NewRecord:
-    """Return the record to append for a snapshot: a delta, or its base where one is due."""
+def next_record(tail: Tail | None, saved: Saved) -> NewRecord:
+    """Return the record to append for a snapshot: a delta, or a base where one is due."""
+    base = saved.base
     if tail is None:
         return base
-    shared = 0
-    for old, new in zip(tail.digests, saved.digests(), strict=False):
-        if old != new:
-            break
-        shared += 1
-    delta = _delta_record(tail, saved, shared)
+    delta = _delta_record(tail, saved, _shared(tail.digests, saved.digests))
     grown = tail.delta_bytes + len(delta.data)
     long = tail.deltas >= LONG_CHAIN and 2 * grown >= len(base.data)
     return base if long or grown >= len(base.data) else delta
 
 
+def _shared(old: Sequence[bytes], new: Sequence[bytes]) -> int:
+    """Return how many of the first messages are the same."""
+    pairs = zip(old, new, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
 def advance(
-    tail: Tail | None, saved: Saved, record: NewRecord, applied: Applied, bound: int | None
+    tail: Tail | None, saved: Saved, record: NewRecord, applied: Applied, bases: tuple[bool, ...]
 ) -> Tail:
-    """Return the tail after a record was appended."""
-    is_delta = tail is not None and not _is_base(record.key)
-    bases = flags(tail, record)
+    """Return the tail after a record was appended; ``bases`` are those left in the log."""
+    delta = None if _is_base(record.key) else tail
     return Tail(
         revision=applied.revision,
-        base_seq=tail.base_seq if tail and is_delta else applied.seq,
-        digests=saved.digests(),
-        deltas=tail.deltas + 1 if tail and is_delta else 0,
-        delta_bytes=tail.delta_bytes + len(record.data) if tail and is_delta else 0,
-        bases=() if bound is None else bases[-needed(bases, bound) :],
+        digests=saved.digests,
+        deltas=delta.deltas + 1 if delta else 0,
+        delta_bytes=delta.delta_bytes + len(record.data) if delta else 0,
+        bases=bases,
     )
 
 
@@ -136,12 +143,12 @@ def flags(tail: Tail | None, record: NewRecord) -> tuple[bool, ...]:
     return (*(tail.bases if tail else ()), _is_base(record.key))
 
 
-def needed(bases: Sequence[bool], bound: int) -> int:
-    """Return how many of the newest records the newest ``bound`` snapshots are played from."""
+def kept(bases: tuple[bool, ...], bound: int) -> tuple[bool, ...]:
+    """Return the end of ``bases`` that the newest ``bound`` snapshots are played from."""
     oldest = max(0, len(bases) - bound)
     while oldest > 0 and not bases[oldest]:
         oldest -= 1
-    return len(bases) - oldest
+    return bases[oldest:]
 
 
 def _is_base(key: str | None) -> bool:
@@ -154,11 +161,10 @@ def tail_of(log: LogId, newest: Log, index: Sequence[Record]) -> Tail:
     Raises:
         CorruptRecord: the records cannot be read.
     """
-    base, *deltas = newest.records
+    deltas = newest.records[1:]
     messages = play(log, newest.records)[-1].messages
     return Tail(
         revision=newest.state.revision,
-        base_seq=base.seq,
         digests=tuple(_digest(bytes(message)) for message in messages),
         deltas=len(deltas),
         delta_bytes=sum(len(payload(log, record)) for record in deltas),
@@ -166,15 +172,20 @@ def tail_of(log: LogId, newest: Log, index: Sequence[Record]) -> Tail:
     )
 
 
-def base_of(log: LogId, record: Record) -> int:
-    """Return the seq of the base a record is played from: its own, if it is one.
+def distance(log: LogId, record: Record) -> int:
+    """Return how many records before this one its base is; 0 for a base.
 
     Raises:
         CorruptRecord: the record cannot be read.
     """
     if _is_base(record.key):
-        return record.seq
-    return _number(log, record, raw_object(payload(log, record), log, record.key), "base")
+        return 0
+    return _number(log, record, raw_object(payload(log, record), log, record.key), "back")
+
+
+def starts_with_base(records: Sequence[Record]) -> bool:
+    """Whether the first of some records is a base."""
+    return bool(records) and _is_base(records[0].key)
 
 
 def play(log: LogId, records: Sequence[Record]) -> list[Played]:
@@ -198,7 +209,7 @@ def play(log: LogId, records: Sequence[Record]) -> list[Played]:
 
 
 def _number(log: LogId, record: Record, fields: RawObject, name: str) -> int:
-    value = load_json(bytes(fields.get(name, msgspec.Raw(b"null"))))
-    if type(value) is not int or value < 0:
-        raise CorruptRecord(log, f"its {name!r} is not a number", record=record.key)
-    return value
+    try:
+        return _count.decode(fields.get(name, msgspec.Raw(b"null")))
+    except msgspec.DecodeError as error:
+        raise CorruptRecord(log, f"its {name!r} is no number", record=record.key) from error

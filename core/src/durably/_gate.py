@@ -2,11 +2,13 @@
 
 import asyncio
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from durably._typing import override
+from durably.checks import MAX_LIST_LIMIT, check_count, check_id, check_size
 from durably.errors import (
     CorruptRecord,
     RevisionConflict,
@@ -17,7 +19,6 @@ from durably.errors import (
 )
 from durably.logstore import (
     ALL,
-    MAX_LIST_LIMIT,
     Applied,
     Batch,
     Log,
@@ -28,9 +29,6 @@ from durably.logstore import (
     Page,
     Range,
     Rewrite,
-    check_count,
-    check_id,
-    check_size,
 )
 
 __all__ = ["FORMAT", "FORMAT_LOG", "Gate"]
@@ -51,14 +49,15 @@ _marker = msgspec.json.Decoder(_Marker)
 class Gate(LogStore):
     """A log store as a storage uses it.
 
-    The first operation reads the format marker, the first change writes it where it is missing,
-    so that merely looking into an empty storage writes nothing.
+    The first operation reads the format marker of the store's namespace, the first change
+    writes it where it is missing, so that merely looking into an empty storage writes nothing.
     """
 
-    def __init__(self, store: LogStore) -> None:
+    def __init__(self, store: LogStore, *, clock: Callable[[], float] = time.time) -> None:
         self.capabilities = store.capabilities
         self.limits = store.limits
         self._store = store
+        self._clock = clock
         self._known = False
         self._marked = False
         self._closed = False
@@ -74,7 +73,10 @@ class Gate(LogStore):
     @override
     async def read(self, log: LogId, span: Range = ALL) -> Log | None:
         await self.check()
-        return await self._store.read(log, span)
+        stored = await self._store.read(log, span)
+        if stored is not None and _is_whole(span):
+            _check_complete(log, stored)
+        return stored
 
     @override
     async def rewrite(self, log: LogId, change: Rewrite) -> Applied:
@@ -114,7 +116,8 @@ class Gate(LogStore):
     @override
     async def aclose(self) -> None:
         self._closed = True
-        await self._store.aclose()
+        if self._process in (None, os.getpid()):
+            await self._store.aclose()
 
     def _check_sizes(self, log: LogId, records: Iterable[NewRecord], head: bytes | None) -> None:
         for record in records:
@@ -169,7 +172,21 @@ class Gate(LogStore):
 
     async def _write_marker(self) -> None:
         head = msgspec.json.encode(_Marker(format=FORMAT))
+        marker = Batch(head=head, expected_revision=0, at=self._clock())
         try:
-            await self._store.append(FORMAT_LOG, Batch(head=head, expected_revision=0))
+            await self._store.append(FORMAT_LOG, marker)
         except RevisionConflict:
             await self._read_marker()
+
+
+def _is_whole(span: Range) -> bool:
+    """Whether a range asks for every record of a log."""
+    return span in (ALL, Range(with_data=False))
+
+
+def _check_complete(log: LogId, stored: Log) -> None:
+    """Refuse a log of which a part is missing: a shorter history must never look like a whole."""
+    if len(stored.records) != stored.state.record_count:
+        raise CorruptRecord(
+            log, f"it has {len(stored.records)} records, its state says {stored.state.record_count}"
+        )

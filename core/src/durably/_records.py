@@ -16,7 +16,7 @@ from durably.codec import Codec, load_json, named
 from durably.entries import ENTRY_TYPES, PART_TYPES, Entry, JsonObject
 from durably.errors import CorruptRecord, NotSerializable, UnknownEntryType
 from durably.logstore import LogId, Record
-from durably.runs import RunHead, StateSnapshot
+from durably.runs import RUN_STATUSES, SNAPSHOT_STATUSES, RunHead, StateSnapshot
 
 __all__ = [
     "SegmentBody",
@@ -149,7 +149,9 @@ def encode_head(head: RunHead) -> bytes:
     Raises:
         NotSerializable: it is not one, or JSON cannot give it back exactly.
     """
-    return _head.encode(head, "head")
+    data = _head.encode(head, "head")
+    _check_status(head.status, RUN_STATUSES, "head")
+    return data
 
 
 def encode_snapshot(snapshot: StateSnapshot) -> bytes:
@@ -160,7 +162,14 @@ def encode_snapshot(snapshot: StateSnapshot) -> bytes:
     """
     if type(snapshot) is StateSnapshot:
         snapshot = msgspec.structs.replace(snapshot, messages=[])
-    return _snapshot.encode(snapshot, "snapshot")
+    data = _snapshot.encode(snapshot, "snapshot")
+    _check_status(snapshot.status, SNAPSHOT_STATUSES, "snapshot")
+    return data
+
+
+def _check_status(status: str, known: Sequence[str], path: str) -> None:
+    if status not in known:
+        raise NotSerializable(f"{path}.status", f"it is none of {', '.join(known)}")
 
 
 def decode_snapshot(log: LogId, record: str, data: bytes) -> StateSnapshot:

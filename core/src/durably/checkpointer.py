@@ -1,8 +1,7 @@
 """The ``Checkpointer`` contract over a log store: a record is one batch of a run's entries."""
 
-import math
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 
 import msgspec
@@ -15,11 +14,11 @@ from durably._records import (
     encode_segment,
 )
 from durably._typing import override
+from durably.checks import MAX_LIST_LIMIT, check_count, check_revision_token, check_seconds
 from durably.contracts import Checkpointer, Claim
 from durably.entries import Entry
-from durably.errors import CorruptRecord, InvalidLimit
+from durably.errors import CorruptRecord, RecordTooLarge, RevisionConflict
 from durably.logstore import (
-    MAX_LIST_LIMIT,
     Batch,
     Log,
     LogId,
@@ -28,7 +27,6 @@ from durably.logstore import (
     LogStore,
     NewRecord,
     Page,
-    check_count,
     new_key,
 )
 from durably.runs import RUN_STATUSES, RunHead, RunInfo, RunSnapshot, RunStatus
@@ -59,25 +57,8 @@ class LogCheckpointer(Checkpointer):
         expected_revision: int | None = None,
     ) -> int:
         log = _log(run_id)
-        encoded = encode_entries(entries)
-        data = encode_segment(encoded) if encoded else b""
-        body = _encode_head(head)
-        batch = Batch(
-            records=(NewRecord(data=data, entry_count=len(encoded)),) if encoded else (),
-            head=body,
-            expected_revision=expected_revision,
-            key=self._identity(expected_revision, data, head),
-            at=self._clock(),
-        )
+        batch = _batch(entries, head, expected_revision, self._nonce, self._clock())
         return (await self._store.append(log, batch)).revision
-
-    def _identity(self, expected_revision: int | None, data: bytes, head: RunHead) -> str:
-        """Return the key by which a repeated save is known: times aside, what is saved."""
-        if expected_revision is None:
-            return new_key()
-        timeless = _encode_head(msgspec.structs.replace(head, started_at=None))
-        parts = (self._nonce.encode(), str(expected_revision).encode(), timeless, data)
-        return blake2b(b"\0".join(parts), digest_size=16).hexdigest()
 
     @override
     async def load(self, run_id: str) -> RunSnapshot | None:
@@ -87,8 +68,7 @@ class LogCheckpointer(Checkpointer):
 
     @override
     async def delete(self, run_id: str, *, expected_revision: int | None = None) -> bool:
-        if expected_revision is not None:
-            check_count("expected_revision", expected_revision)
+        check_revision_token(expected_revision)
         return await self._store.delete(_log(run_id), expected_revision=expected_revision)
 
     @override
@@ -103,55 +83,62 @@ class LogCheckpointer(Checkpointer):
         if status is not None and status not in RUN_STATUSES:
             raise ValueError(f"status must be one of {', '.join(RUN_STATUSES)}")
         check_count("limit", limit, minimum=1, maximum=MAX_LIST_LIMIT)
-        saved_by = None if idle_for is None else self._clock() - _seconds("idle_for", idle_for)
+        saved_by = None if idle_for is None else self._clock() - check_seconds("idle_for", idle_for)
+        filtered = status is not None or saved_by is not None
+        rows = MAX_LIST_LIMIT if filtered else limit
+        position: str | None = "" if after is None else after
         found: list[RunInfo] = []
-        async for run in self._walk("" if after is None else after, limit):
-            if status not in (None, run.head.status) or not _saved_by(run, saved_by):
-                continue
-            if len(found) == limit:
-                return Page(items=tuple(found), next=found[-1].run_id)
-            found.append(run)
-        return Page(items=tuple(found))
-
-    async def _walk(self, after: str, limit: int) -> AsyncIterator[RunInfo]:
-        while True:
-            page = await self._store.list(KIND, after=after, limit=limit, with_state=True)
-            for row in page.items:
-                yield _info(row)
-            if page.next is None:
-                return
-            after = page.next
+        while position is not None:
+            page = await self._store.list(KIND, after=position, limit=rows, with_state=True)
+            for run in map(_info, page.items):
+                if status in (None, run.head.status) and _saved_by(run, saved_by):
+                    if len(found) == limit:
+                        return Page(items=tuple(found), next=found[-1].run_id)
+                    found.append(run)
+            position = page.next
+            if not filtered:
+                break
+        return Page(items=tuple(found), next=position)
 
     @override
     async def claim(self, run_id: str) -> Claim:
         log = _log(run_id)
-        handle = LogCheckpointer(self._store, clock=self._clock)
         stored = await self._store.read(log)
         if stored is None:
-            return _LogClaim(handle, run_id, None)
+            return _LogClaim(self._store, self._clock, log, None)
         snapshot = _snapshot(log, stored)
         batch = Batch(head=stored.state.head, expected_revision=snapshot.revision, at=self._clock())
         applied = await self._store.append(log, batch)
-        return _LogClaim(
-            handle, run_id, msgspec.structs.replace(snapshot, revision=applied.revision)
-        )
+        snapshot = msgspec.structs.replace(snapshot, revision=applied.revision)
+        return _LogClaim(self._store, self._clock, log, snapshot)
 
 
 class _LogClaim(Claim):
-    """A claim with a handle of its own, so that two workers with equal saves stay two."""
+    """A claim with a nonce of its own, so that two workers with equal saves stay two.
+
+    ``_unsure`` is a save whose outcome is not known; the next call sends it again first, which
+    its key makes harmless.
+    """
 
     def __init__(
-        self, checkpointer: LogCheckpointer, run_id: str, snapshot: RunSnapshot | None
+        self,
+        store: LogStore,
+        clock: Callable[[], float],
+        log: LogId,
+        snapshot: RunSnapshot | None,
     ) -> None:
-        self._checkpointer = checkpointer
-        self._run_id = run_id
+        self._store = store
+        self._clock = clock
+        self._log = log
         self._snapshot = snapshot
         self._revision = 0 if snapshot is None else snapshot.revision
+        self._nonce = new_key()
+        self._unsure: Batch | None = None
 
     @property
     @override
     def run_id(self) -> str:
-        return self._run_id
+        return self._log.id
 
     @property
     @override
@@ -165,16 +152,64 @@ class _LogClaim(Claim):
 
     @override
     async def append(self, entries: Sequence[Entry], head: RunHead) -> int:
-        self._revision = await self._checkpointer.append(
-            self._run_id, entries, head, expected_revision=self._revision
-        )
-        return self._revision
+        batch = self._batch(entries, head)
+        if self._unsure is not None and self._unsure.key != batch.key:
+            await self._send(self._unsure)
+            batch = self._batch(entries, head)
+        return await self._send(batch)
 
     @override
     async def delete(self) -> bool:
-        deleted = await self._checkpointer.delete(self._run_id, expected_revision=self._revision)
+        if self._unsure is not None:
+            await self._send(self._unsure)
+        deleted = await self._store.delete(self._log, expected_revision=self._revision)
         self._revision = 0
         return deleted
+
+    def _batch(self, entries: Sequence[Entry], head: RunHead) -> Batch:
+        return _batch(entries, head, self._revision, self._nonce, self._clock())
+
+    async def _send(self, batch: Batch) -> int:
+        self._unsure = batch
+        try:
+            applied = await self._store.append(self._log, batch)
+        except (RecordTooLarge, RevisionConflict):
+            self._unsure = None
+            raise
+        self._unsure = None
+        self._revision = applied.revision
+        return applied.revision
+
+
+def _batch(
+    entries: Sequence[Entry],
+    head: RunHead,
+    expected_revision: int | None,
+    nonce: str,
+    at: float,
+) -> Batch:
+    """Return the change that saves entries and head.
+
+    With an expected revision its key is what is saved, times aside, and who saves it: so a
+    repeated save is known for what it is.
+    """
+    encoded = encode_entries(entries)
+    data = encode_segment(encoded) if encoded else b""
+    body = _encode_head(head)
+    if expected_revision is None:
+        key = new_key()
+    else:
+        check_revision_token(expected_revision)
+        timeless = _encode_head(msgspec.structs.replace(head, started_at=None))
+        parts = (nonce.encode(), str(expected_revision).encode(), timeless, data)
+        key = blake2b(b"\0".join(parts), digest_size=16).hexdigest()
+    return Batch(
+        records=(NewRecord(data=data, entry_count=len(encoded)),) if encoded else (),
+        head=body,
+        expected_revision=expected_revision,
+        key=key,
+        at=at,
+    )
 
 
 def _log(run_id: str) -> LogId:
@@ -219,9 +254,3 @@ def _info(row: LogInfo) -> RunInfo:
 
 def _saved_by(run: RunInfo, latest: float | None) -> bool:
     return latest is None or (run.head.updated_at or 0.0) <= latest
-
-
-def _seconds(name: str, value: float) -> float:
-    if type(value) not in (int, float) or not 0 <= value < math.inf:
-        raise InvalidLimit(name, value, minimum=0, what="a number of seconds")
-    return value

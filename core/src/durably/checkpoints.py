@@ -13,30 +13,18 @@ import msgspec
 
 from durably import _chains as chains
 from durably._records import decode_entries, decode_snapshot, encode_entries, encode_snapshot
+from durably._retry import until_unchallenged
 from durably._typing import override
+from durably.checks import MAX_LIST_LIMIT, check_count, check_size
 from durably.contracts import CheckpointSaver
-from durably.errors import CheckpointNotFound, CorruptRecord, RevisionConflict
-from durably.logstore import (
-    MAX_LIST_LIMIT,
-    Batch,
-    Log,
-    LogId,
-    LogStore,
-    NewRecord,
-    Range,
-    Record,
-    check_count,
-    check_size,
-    new_key,
-)
+from durably.errors import CheckpointNotFound, CorruptRecord
+from durably.logstore import Batch, Log, LogId, LogStore, Range, Record
 from durably.rules import check_revision
 from durably.runs import Checkpoint, StateSnapshot
 
 __all__ = ["LogCheckpointSaver"]
 
 CACHED_THREADS = 128
-ATTEMPTS = 8
-"""Conflicts with other writers after which a snapshot is appended whole, after whatever."""
 
 
 class LogCheckpointSaver(CheckpointSaver):
@@ -63,35 +51,27 @@ class LogCheckpointSaver(CheckpointSaver):
     @override
     async def append(self, thread_id: str, snapshot: StateSnapshot) -> int:
         log = _log(thread_id)
-        saved = chains.Saved(
-            key=new_key(),
-            snapshot=encode_snapshot(snapshot),
-            messages=encode_entries(snapshot.messages, "snapshot.messages"),
+        saved = chains.saved(
+            encode_snapshot(snapshot), encode_entries(snapshot.messages, "snapshot.messages")
         )
-        whole = chains.base_record(saved)
-        check_size(log, "record", len(whole.data), self._store.limits.record_bytes)
-        for _ in range(ATTEMPTS):
-            try:
-                return await self._append(log, saved, whole)
-            except RevisionConflict:
-                self._tails.pop(thread_id, None)
-        batch = Batch(records=(whole,), key=saved.key, at=self._clock())
-        return (await self._store.append(log, batch)).seq
+        check_size(log, "record", len(saved.base.data), self._store.limits.record_bytes)
+        return await until_unchallenged(lambda: self._append(log, saved))
 
-    async def _append(self, log: LogId, saved: chains.Saved, whole: NewRecord) -> int:
-        tail = self._tails.get(log.id) or await self._tail(log)
-        record = chains.next_record(tail, saved, whole)
-        bound = self._bound
+    async def _append(self, log: LogId, saved: chains.Saved) -> int:
+        tail = self._tails.pop(log.id, None) or await self._tail(log)
+        record = chains.next_record(tail, saved)
+        bases: tuple[bool, ...] = ()
+        if self._bound is not None:
+            bases = chains.kept(chains.flags(tail, record), self._bound)
         batch = Batch(
             records=(record,),
             expected_revision=0 if tail is None else tail.revision,
-            keep_last=bound and chains.needed(chains.flags(tail, record), bound),
+            keep_last=len(bases) or None,
             key=saved.key,
             at=self._clock(),
         )
         applied = await self._store.append(log, batch)
-        self._tails[log.id] = chains.advance(tail, saved, record, applied, bound)
-        self._tails.move_to_end(log.id)
+        self._tails[log.id] = chains.advance(tail, saved, record, applied, bases)
         if len(self._tails) > CACHED_THREADS:
             self._tails.popitem(last=False)
         return applied.seq
@@ -114,13 +94,14 @@ class LogCheckpointSaver(CheckpointSaver):
             if stored is None or not stored.records:
                 return None
             first = stored.records[0]
-            base = chains.base_of(log, first)
-            if base == first.seq:
+            back = chains.distance(log, first)
+            if back == 0:
                 return stored
-            earlier = await self._store.read(log, Range(after=base - 1, until=first.seq - 1))
+            before = Range(until=first.seq - 1, newest=True, limit=back)
+            earlier = await self._store.read(log, before)
             if earlier is None or earlier.state.epoch != stored.state.epoch:
                 continue
-            if earlier.records and earlier.records[0].seq == base:
+            if len(earlier.records) == back and chains.starts_with_base(earlier.records):
                 records = earlier.records + stored.records
                 return msgspec.structs.replace(stored, records=records)
             await self._check_evicted(log, first)

@@ -38,6 +38,9 @@ _TYPED_FIELDS = frozenset({"content", "interrupt", "messages", "parts"})
 _JOINING = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 """Two lone surrogates in a row, which JSON gives back as one character."""
 
+_QUOTED = re.compile(r"'.*'", re.DOTALL)
+"""Where msgspec's messages repeat a value; names of types it puts in backticks."""
+
 _PLACE = re.compile(r"(?P<what>.*) - at `\$\.?(?P<path>.*)`", re.DOTALL)
 _encoder = msgspec.json.Encoder()
 
@@ -65,9 +68,11 @@ class Codec(Generic[T]):
             _check_surrogates(value, (path,))
             data = dump_json(msgspec.to_builtins(value))
         try:
-            self.decode(data)
+            same = self.decode(data) == value
         except msgspec.ValidationError as error:
             _refuse_type(path, str(error))
+        if not same:
+            raise NotSerializable(path, "it would come back as something else")
         return data
 
     def decode(self, data: bytes) -> T:
@@ -86,15 +91,19 @@ class Codec(Generic[T]):
 
 
 def decode_with(decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw) -> T:
-    """Return what a decoder makes of some bytes, endless nesting refused like any other fault.
+    """Return what a decoder makes of some bytes.
+
+    Endless nesting is refused like any other fault, and no message repeats content.
 
     Raises:
         msgspec.DecodeError: the bytes are no such value.
     """
     try:
         return decoder.decode(data)
-    except RecursionError as error:
-        raise msgspec.DecodeError("it is nested too deeply") from error
+    except msgspec.DecodeError as error:
+        raise type(error)(_QUOTED.sub("'…'", str(error))) from None
+    except RecursionError:
+        raise msgspec.DecodeError("it is nested too deeply") from None
 
 
 def dump_json(value: object) -> bytes:

@@ -56,6 +56,11 @@ def parse_url(url: str) -> StorageUrl:
     """
     if type(url) is not str:
         raise InvalidUrl(f"a storage URL is text, not {type(url).__name__}")
+    if url != url.strip() or not url.isprintable():
+        raise InvalidUrl(
+            "a storage URL has no blanks around it and no control characters",
+            hint="Percent-encode them where they are meant",
+        )
     if "://" not in url:
         raise InvalidUrl(
             "a storage URL starts with a scheme, such as sqlite:// or memory://",
@@ -63,20 +68,18 @@ def parse_url(url: str) -> StorageUrl:
         )
     try:
         parts = urlsplit(url)
-        pairs = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
-    except ValueError as error:
-        raise InvalidUrl("the URL cannot be read: check its host and its options") from error
+        pairs = parse_qsl(
+            parts.query, keep_blank_values=True, strict_parsing=bool(parts.query), errors="strict"
+        )
+        host, path = (unquote(part, errors="strict") for part in (parts.netloc, parts.path))
+    except ValueError:  # its text may repeat a password
+        raise InvalidUrl("the URL cannot be read: check its host and its options") from None
     options = dict(pairs)
     if len(options) < len(pairs):
         raise InvalidUrl("an option is given twice")
     if parts.fragment:
         raise InvalidUrl("a storage URL has no #fragment", hint="Write # in a path as %23")
-    return StorageUrl(
-        scheme=parts.scheme,
-        host=unquote(parts.netloc),
-        path=unquote(parts.path),
-        options=options,
-    )
+    return StorageUrl(scheme=parts.scheme, host=host, path=path, options=options)
 
 
 def open(url: str, *, clock: Callable[[], float] = time.time) -> Storage:  # noqa: A001 - as documented

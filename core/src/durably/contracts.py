@@ -12,7 +12,6 @@ and ``WrongLoop`` or ``WrongProcess`` in another event loop or process than the 
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
 
 from durably.entries import Entry, JsonObject
 from durably.logstore import Page
@@ -119,7 +118,8 @@ class Session(ABC):
             What was removed.
 
         Raises:
-            InvalidLimit: ``keep_entries`` is not an integer of at least 0.
+            InvalidLimit: ``keep_entries`` or ``expected_revision`` is not an integer of at
+                least 0.
             RevisionConflict: the session is not at ``expected_revision``.
             StorageBusy: others changed the session between reading and writing, every time.
             CorruptRecord: the run to be cut short cannot be read.
@@ -170,13 +170,15 @@ class Checkpointer(ABC):
         exist; None takes no notice of others. Sending the same entries and head (its times
         aside) again with the same token through the same handle, as after a lost answer,
         changes nothing and returns the same revision, as long as fewer than 8 further changes
-        were made. Revisions never repeat, also not after a delete: a stale worker cannot write
-        into its run's next life.
+        were made. A checkpointer object is one handle: workers that share it use ``claim``,
+        else two with equal saves are one worker to it. Revisions never repeat, also not after
+        a delete: a stale worker cannot write into its run's next life.
 
         Returns:
             The revision after this append.
 
         Raises:
+            InvalidLimit: ``expected_revision`` is not an integer of at least 0.
             RevisionConflict: the run is at another revision: the caller no longer owns it.
             NotSerializable: an entry or the head holds what JSON cannot give back exactly.
             RecordTooLarge: the entries, or the head, are larger than the backend's limit.
@@ -202,6 +204,7 @@ class Checkpointer(ABC):
             Whether there was one.
 
         Raises:
+            InvalidLimit: ``expected_revision`` is not an integer of at least 0.
             RevisionConflict: the run exists at another revision than the expected one.
         """
 
@@ -247,7 +250,7 @@ class Checkpointer(ABC):
         """
 
 
-class Claim(Protocol):
+class Claim(ABC):
     """One worker's hold on one run: it carries the revision, so that nobody forgets it.
 
     Every save is fenced: once another worker has claimed or changed the run, this claim gets
@@ -256,25 +259,27 @@ class Claim(Protocol):
     """
 
     @property
+    @abstractmethod
     def run_id(self) -> str:
         """The run's id."""
-        ...
 
     @property
+    @abstractmethod
     def snapshot(self) -> RunSnapshot | None:
         """The run as it was when it was claimed; None if it did not exist."""
-        ...
 
     @property
+    @abstractmethod
     def revision(self) -> int:
         """The revision this claim last wrote or saw; 0 if there is no such run."""
-        ...
 
+    @abstractmethod
     async def append(self, entries: Sequence[Entry], head: RunHead) -> int:
         """Append entries and set the head, as ``Checkpointer.append`` at this claim's revision.
 
-        After an error whose outcome is unknown, such as ``Unavailable``, the same call may be
-        made again: it stores nothing twice.
+        After a cancellation or an error whose outcome is unknown, such as ``Unavailable``, the
+        same call may be made again and stores nothing twice; another call completes the
+        unfinished one first.
 
         Returns:
             The revision after this append.
@@ -284,10 +289,10 @@ class Claim(Protocol):
             NotSerializable: an entry or the head holds what JSON cannot give back exactly.
             RecordTooLarge: the entries, or the head, are larger than the backend's limit.
         """
-        ...
 
+    @abstractmethod
     async def delete(self) -> bool:
-        """Remove the run.
+        """Remove the run, after completing a save whose outcome is unknown.
 
         Returns:
             Whether there was one.
@@ -295,7 +300,6 @@ class Claim(Protocol):
         Raises:
             RevisionConflict: another worker took the run over.
         """
-        ...
 
 
 class CheckpointSaver(ABC):

@@ -55,6 +55,10 @@ __all__ = [
 ]
 
 
+_SHOWN_BELOW = 10**20
+"""A larger integer is not written out; Python refuses the text of very large ones."""
+
+
 def _restore(
     cls: type["DurablyError"], args: tuple[Any, ...], state: dict[str, Any]
 ) -> "DurablyError":
@@ -110,7 +114,8 @@ class InvalidLimit(DurablyError, ValueError):
         maximum: int | None = None,
         what: str = "an integer",
     ) -> None:
-        shown = value if isinstance(value, (int, float)) else type(value).__name__
+        numeric = isinstance(value, float) or (isinstance(value, int) and abs(value) < _SHOWN_BELOW)
+        shown = value if numeric else type(value).__name__
         upper = "" if maximum is None else f" and at most {maximum}"
         super().__init__(f"{name} must be {what} of at least {minimum}{upper}, got {shown}")
         self.name = name

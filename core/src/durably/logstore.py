@@ -11,13 +11,23 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeAlias, TypeVar
 
 import msgspec
 
 from durably._typing import override
 from durably.capabilities import Capabilities, Limits
-from durably.errors import InvalidId, InvalidLimit, RecordTooLarge
+from durably.checks import (
+    MAX_COUNT,
+    MAX_ENTRIES,
+    MAX_KEY_BYTES,
+    check_bytes,
+    check_count,
+    check_id,
+    check_revision_token,
+    check_seconds,
+)
+from durably.errors import InvalidId
 
 __all__ = [
     "ALL",
@@ -33,82 +43,19 @@ __all__ = [
     "Range",
     "Record",
     "Rewrite",
-    "check_count",
-    "check_id",
-    "check_namespace",
-    "check_size",
     "new_key",
 ]
 
 T = TypeVar("T")
 
-MAX_ID_BYTES = 256
-MAX_KEY_BYTES = 1024
-MAX_LIST_LIMIT = 1000
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+
 _KIND = re.compile(r"[a-z0-9-]{1,32}", re.ASCII)
 
 
 def new_key() -> str:
     """Return a fresh unique key of 32 hexadecimal characters."""
     return uuid.uuid4().hex
-
-
-def check_id(kind: str, value: str, *, max_bytes: int = MAX_ID_BYTES) -> None:
-    """Refuse what is not non-empty text of at most so many UTF-8 bytes without NUL.
-
-    Ids are compared exactly: no case folding, no normalisation.
-
-    Raises:
-        InvalidId: the value is no such text.
-    """
-    if type(value) is not str:
-        raise InvalidId(kind, value, "it is not text")
-    if not value:
-        raise InvalidId(kind, value, "it is empty")
-    if "\x00" in value:
-        raise InvalidId(kind, value, "it contains NUL")
-    try:
-        size = len(value.encode())
-    except UnicodeEncodeError:
-        raise InvalidId(kind, value, "it contains a lone surrogate") from None
-    if size > max_bytes:
-        raise InvalidId(kind, value, f"it has {size} bytes, the limit is {max_bytes}")
-
-
-def check_namespace(value: str) -> None:
-    """Refuse a namespace that is neither empty, the default one, nor legal as an id.
-
-    Raises:
-        InvalidId: it is neither.
-    """
-    if value != "":
-        check_id("namespace", value)
-
-
-def check_count(name: str, value: int, *, minimum: int = 0, maximum: int | None = None) -> None:
-    """Refuse what is not an integer from ``minimum`` to ``maximum``.
-
-    Raises:
-        InvalidLimit: it is out of range, or a bool, float or anything else.
-    """
-    legal = type(value) is int and value >= minimum and (maximum is None or value <= maximum)
-    if not legal:
-        raise InvalidLimit(name, value, minimum=minimum, maximum=maximum)
-
-
-def _check_bytes(name: str, value: bytes) -> None:
-    if type(value) is not bytes:
-        raise TypeError(f"{name} must be bytes, not {type(value).__name__}")
-
-
-def check_size(log: "LogId", what: str, size: int, limit: int) -> None:
-    """Refuse what has more bytes than the limit.
-
-    Raises:
-        RecordTooLarge: it has.
-    """
-    if size > limit:
-        raise RecordTooLarge(log, what, size=size, limit=limit)
 
 
 class _Value(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,8 +91,8 @@ class NewRecord(_Value, frozen=True, kw_only=True):
     key: str | None = None
 
     def __post_init__(self) -> None:
-        _check_bytes("data", self.data)
-        check_count("entry_count", self.entry_count)
+        check_bytes("data", self.data)
+        check_count("entry_count", self.entry_count, maximum=MAX_ENTRIES)
         if self.key is not None:
             check_id("record", self.key, max_bytes=MAX_KEY_BYTES)
 
@@ -156,9 +103,9 @@ class Record(_Value, frozen=True, kw_only=True):
     ``revision`` is that of the change which stored the record.
     """
 
-    seq: int
+    seq: _Count
     key: str
-    entry_count: int
+    entry_count: _Count
     stored_at: float
     revision: int
     data: bytes | None = None
@@ -175,9 +122,9 @@ class LogState(_Value, frozen=True, kw_only=True):
 
     revision: int
     epoch: int
-    next_seq: int
-    record_count: int
-    entry_count: int
+    next_seq: _Count
+    record_count: _Count
+    entry_count: _Count
     head: bytes | None
     created_at: float
     updated_at: float
@@ -209,11 +156,11 @@ class Batch(_Value, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.records and self.head is None:
             raise ValueError("an empty batch: give it records, a head, or both")
+        msgspec.structs.force_setattr(self, "at", check_seconds("at", self.at, minimum=-MAX_COUNT))
         if self.head is not None:
-            _check_bytes("head", self.head)
+            check_bytes("head", self.head)
         check_id("batch", self.key, max_bytes=MAX_KEY_BYTES - 16)
-        if self.expected_revision is not None:
-            check_count("expected_revision", self.expected_revision)
+        check_revision_token(self.expected_revision)
         if self.keep_last is not None:
             check_count("keep_last", self.keep_last, minimum=1)
         keyed = tuple(
@@ -261,14 +208,17 @@ class Rewrite(_Value, frozen=True, kw_only=True):
     at: float = msgspec.field(default_factory=time.time)
 
     def __post_init__(self) -> None:
-        check_count("expected_revision", self.expected_revision, minimum=1)
+        check_revision_token(self.expected_revision, minimum=1)
         check_id("batch", self.key, max_bytes=MAX_KEY_BYTES - 16)
+        msgspec.structs.force_setattr(self, "at", check_seconds("at", self.at, minimum=-MAX_COUNT))
         if self.head is not None:
-            _check_bytes("head", self.head)
+            check_bytes("head", self.head)
         if self.drop_after is not None:
             check_count("drop_after", self.drop_after)
         for seq in (*self.drop, *self.replace):
             check_count("seq", seq)
+        if any(new.key is not None for new in self.replace.values()):
+            raise ValueError("a replaced record keeps its key: give none")
         if any(self.drops(seq) for seq in self.replace):
             raise ValueError("a record cannot be dropped and replaced at once")
 
@@ -302,6 +252,8 @@ class Range(_Value, frozen=True, kw_only=True):
             check_count("limit", self.limit)
         if self.entry_limit is not None:
             check_count("entry_limit", self.entry_limit, minimum=1)
+        for key in self.keys or ():
+            check_id("record", key, max_bytes=MAX_KEY_BYTES)
 
 
 ALL = Range()

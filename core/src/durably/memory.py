@@ -1,12 +1,13 @@
 """The log store that keeps nothing: ``memory://``, and the oracle of the model tests."""
 
 import threading
-
-import msgspec
+from collections.abc import Iterable
+from itertools import islice
 
 from durably import rules
 from durably._typing import override
 from durably.capabilities import Capabilities, Durability, Writers
+from durably.checks import check_namespace
 from durably.errors import StorageClosed
 from durably.logstore import (
     ALL,
@@ -21,15 +22,36 @@ from durably.logstore import (
     Range,
     Record,
     Rewrite,
-    check_namespace,
 )
 
 __all__ = ["MemoryLogStore"]
 
 
-class _MemoryLog(msgspec.Struct, frozen=True, kw_only=True):
-    tip: rules.Tip
-    records: tuple[Record, ...] = ()
+class _MemoryLog:
+    """A log, its records by seq, ascending, and their seqs by key."""
+
+    def __init__(self, tip: rules.Tip) -> None:
+        self.tip = tip
+        self.records: dict[int, Record] = {}
+        self.seqs: dict[str, int] = {}
+
+    def known(self, keys: Iterable[str]) -> dict[str, rules.Known]:
+        """Return which of some keys are in the log."""
+        seqs = {key: self.seqs[key] for key in keys if key in self.seqs}
+        return {key: rules.Known(seq, self.records[seq].revision) for key, seq in seqs.items()}
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Add new records, or overwrite those of the same seq."""
+        for record in records:
+            self.records[record.seq] = record
+            self.seqs[record.key] = record.seq
+
+    def remove(self, seqs: Iterable[int]) -> list[Record]:
+        """Remove records and return them."""
+        removed = [self.records.pop(seq) for seq in seqs]
+        for record in removed:
+            del self.seqs[record.key]
+        return removed
 
 
 class _Shelf:
@@ -70,59 +92,42 @@ class MemoryLogStore(LogStore):
     async def append(self, log: LogId, batch: Batch) -> Applied:
         with self._open_shelf().lock:
             stored = self._shelf.logs.get((self._namespace, log))
-            tip = stored.tip if stored else None
-            records = stored.records if stored else ()
-            wanted = set(batch.record_keys)
-            known = {
-                record.key: rules.Known(record.seq, record.revision)
-                for record in records
-                if record.key in wanted
-            }
-            decided = rules.admit(log, tip, batch, known)
+            known = stored.known(batch.record_keys) if stored else {}
+            decided = rules.admit(log, stored.tip if stored else None, batch, known)
             if isinstance(decided, Applied):
                 return decided
-            self._keep(log, decided, records)
+            if stored is None:
+                stored = self._shelf.logs[self._namespace, log] = _MemoryLog(decided.tip)
+            stored.add(decided.records)
+            evicted = stored.remove(list(islice(stored.records, decided.excess)))
+            stored.tip = rules.evict(
+                decided.tip,
+                records=len(evicted),
+                entries=sum(record.entry_count for record in evicted),
+            )
             return decided.applied
-
-    def _keep(self, log: LogId, admission: rules.Admission, records: tuple[Record, ...]) -> None:
-        records += admission.records
-        evicted = records[: admission.excess]
-        tip = rules.evict(
-            admission.tip,
-            records=len(evicted),
-            entries=sum(record.entry_count for record in evicted),
-        )
-        self._shelf.logs[self._namespace, log] = _MemoryLog(
-            tip=tip, records=records[admission.excess :]
-        )
 
     @override
     async def read(self, log: LogId, span: Range = ALL) -> Log | None:
-        stored = self._open_shelf().logs.get((self._namespace, log))
-        if stored is None:
-            return None
-        ordered = reversed(stored.records) if span.newest else stored.records
-        return Log(state=stored.tip.state, records=rules.select(ordered, span))
+        with self._open_shelf().lock:
+            stored = self._shelf.logs.get((self._namespace, log))
+            if stored is None:
+                return None
+            records = stored.records.values()
+            ordered = reversed(records) if span.newest else records
+            return Log(state=stored.tip.state, records=rules.select(ordered, span))
 
     @override
     async def rewrite(self, log: LogId, change: Rewrite) -> Applied:
         with self._open_shelf().lock:
             stored = self._shelf.logs.get((self._namespace, log))
-            tip = stored.tip if stored else None
-            records = stored.records if stored else ()
-            decided = rules.edit(log, tip, change, records)
-            if isinstance(decided, Applied):
-                return decided
-            replaced = {record.seq: record for record in decided.replaced}
-            self._shelf.logs[self._namespace, log] = _MemoryLog(
-                tip=decided.tip,
-                records=tuple(
-                    replaced.get(record.seq, record)
-                    for record in records
-                    if not change.drops(record.seq)
-                ),
-            )
-            return decided.applied
+            records = stored.records.values() if stored else ()
+            decided = rules.edit(log, stored.tip if stored else None, change, records)
+            if isinstance(decided, rules.Edit) and stored:
+                stored.remove(decided.dropped)
+                stored.add(decided.replaced)
+                stored.tip = decided.tip
+            return decided.applied if isinstance(decided, rules.Edit) else decided
 
     @override
     async def delete(self, log: LogId, *, expected_revision: int | None = None) -> bool:

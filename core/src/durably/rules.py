@@ -90,7 +90,7 @@ def admit(
         return earlier
     check_revision(log, tip, batch.expected_revision)
     fresh = [record for record in batch.records if record.key not in known]
-    if tip is not None and batch.records and not fresh:
+    if tip and batch.records and not fresh:
         last = known[batch.record_keys[-1]]
         return Applied(revision=tip.state.revision, seq=last.seq, duplicate=True)
     return _admission(tip, batch, known)

@@ -71,14 +71,15 @@ class InterruptReason(_Value, frozen=True, kw_only=True):
 class RunHead(_Value, frozen=True, kw_only=True):
     """The small mutable side of a run: where it stands, without its entries.
 
-    Times are epoch seconds. The store stamps ``updated_at`` on every save, and ``started_at``
+    ``status`` is one of ``RUN_STATUSES``; a newer version may have stored another one. Times
+    are epoch seconds. The store stamps ``updated_at`` on every save, and ``started_at``
     where the caller left it None.
     """
 
     agent_name: str = ""
     usage: JsonObject = {}
     turns: int = 0
-    status: RunStatus = "running"
+    status: str = "running"
     output: JsonValue = None
     error: str | None = None
     interrupt: InterruptReason | None = None
@@ -108,10 +109,13 @@ class RunInfo(_Value, frozen=True, kw_only=True):
 
 
 class StateSnapshot(_Value, frozen=True, kw_only=True):
-    """The whole state of a conversation at one moment; ``extra`` is the application's own."""
+    """The whole state of a conversation at one moment; ``extra`` is the application's own.
+
+    ``status`` is one of ``SNAPSHOT_STATUSES``; a newer version may have stored another one.
+    """
 
     version: int = 1
-    status: SnapshotStatus = "idle"
+    status: str = "idle"
     messages: list[Entry] = []
     turn: int = 0
     usage: JsonObject = {}

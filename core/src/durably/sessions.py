@@ -16,22 +16,12 @@ from durably._records import (
 )
 from durably._retry import until_unchallenged
 from durably._typing import override
+from durably.checks import check_count, check_id, check_revision_token
 from durably.contracts import Session
 from durably.cuts import Cut, find_cut, kept_items, trim_item
 from durably.entries import Entry, JsonObject
-from durably.logstore import (
-    Batch,
-    Log,
-    LogId,
-    LogStore,
-    NewRecord,
-    Range,
-    Record,
-    Rewrite,
-    check_count,
-    check_id,
-    new_key,
-)
+from durably.errors import CorruptRecord
+from durably.logstore import Batch, Log, LogId, LogStore, NewRecord, Range, Record, Rewrite, new_key
 from durably.rules import check_revision
 from durably.runs import Rewound, Segment
 
@@ -92,8 +82,8 @@ class LogSession(Session):
     ) -> Rewound:
         check_count("keep_entries", keep_entries)
         log = _log(session_id)
+        check_revision_token(expected_revision)
         if expected_revision is not None:
-            check_count("expected_revision", expected_revision)
             return await self._rewind(log, keep_entries, expected_revision)
         return await until_unchallenged(lambda: self._rewind(log, keep_entries, None))
 
@@ -126,6 +116,8 @@ class LogSession(Session):
             return None
         record = stored.records[0]
         fields, items = _split(log, record)
+        if len(items) != record.entry_count:
+            raise CorruptRecord(log, "some of its entries are missing", record=record.key)
         kept = kept_items(items, cut.keep_of_last)
         fields.pop("meta", None)
         fields["entries"] = join_items(kept)

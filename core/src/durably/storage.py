@@ -25,7 +25,7 @@ class Storage:
     """
 
     def __init__(self, log_store: LogStore, *, clock: Callable[[], float] = time.time) -> None:
-        self._log_store: Gate = Gate(log_store)
+        self._log_store: Gate = Gate(log_store, clock=clock)
         self._clock = clock
         self._sessions = LogSession(self._log_store, clock=clock)
         self._checkpointer = LogCheckpointer(self._log_store, clock=clock)

@@ -27,6 +27,7 @@ __all__ = ["Connection", "Job", "Settings", "database", "factory", "prepare", "t
 T = TypeVar("T")
 
 OLDEST_SQLITE = (3, 35, 0)
+OLDEST_SHARED_MEMORY = (3, 36, 0)
 SYNCHRONOUS = {"normal": 1, "full": 2, "extra": 3}
 JOURNAL_MODES = ("wal", "delete", "truncate", "persist")
 
@@ -120,12 +121,12 @@ def database(settings: Settings) -> tuple[str, bool]:
 def _create_private(path: str) -> None:
     """Create the file for its owner alone; SQLite gives -wal and -shm the same mode."""
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
         return
     except OSError as error:
         raise Unavailable(
-            f"{path} cannot be created: {error.strerror}",
+            f"{path!a} cannot be created: {error.strerror}",
             hint="Check that its directory exists and may be written to",
         ) from error
 
@@ -134,13 +135,18 @@ def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
     """Make a connection ready, or raise what opening it met.
 
     Looks at version and layout before anything is changed, sets the pragmas and reads them
-    back, and creates the layout if it is missing. The switch to WAL answers "locked" at once, whatever the busy timeout, when several open a
-    fresh file together: the whole is repeated until the timeout.
+    back, and creates the layout if it is missing. The switch to WAL answers "locked" at once,
+    whatever the busy timeout, when several open a fresh file together: the whole is repeated
+    until the timeout.
     """
     if isinstance(connection, Connection) and connection.fault is not None:
         raise connection.fault
-    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
-        raise Unsupported(f"SQLite {sqlite3.sqlite_version} is too old", hint="3.35 is needed")
+    oldest = OLDEST_SQLITE if settings.name is None else OLDEST_SHARED_MEMORY
+    if sqlite3.sqlite_version_info < oldest:
+        raise Unsupported(
+            f"SQLite {sqlite3.sqlite_version} is too old",
+            hint=f"{'.'.join(map(str, oldest))} is needed",
+        )
     deadline = time.monotonic() + settings.busy_timeout
     while True:
         try:
@@ -163,6 +169,9 @@ def _prepare(connection: sqlite3.Connection, settings: Settings) -> None:
         )
     _set(connection, "journal_mode", settings.journal_mode if settings.path else "memory")
     _set(connection, "synchronous", settings.synchronous, SYNCHRONOUS[settings.synchronous])
+    if settings.synchronous != "normal":  # on macOS a plain fsync does not reach the disk
+        _set(connection, "fullfsync", "1", 1)
+        _set(connection, "checkpoint_fullfsync", "1", 1)
     if version == 0:
         with transaction(connection):
             if _layout.stored_version(connection, str(settings)) == 0:

@@ -40,4 +40,6 @@ def translate(error: sqlite3.Error, place: str) -> DurablyError:
         )
     if code == sqlite3.SQLITE_CORRUPT:
         return CorruptRecord(place, f"SQLite says: {error}")
+    if "Could not decode to UTF-8" in str(error):  # the rest of it repeats what is stored
+        return CorruptRecord(place, "a text in it is not UTF-8")
     return Unavailable(f"{place} cannot be used: {error}", hint=_HINTS.get(code, ""))

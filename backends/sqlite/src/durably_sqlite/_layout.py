@@ -4,6 +4,7 @@ import sqlite3
 from importlib import resources
 
 from durably import ForeignData, SchemaTooNew
+from durably_sqlite._errors import is_busy
 
 __all__ = ["VERSION", "create", "stored_version"]
 
@@ -19,12 +20,8 @@ def stored_version(connection: sqlite3.Connection, place: str) -> int:
         SchemaTooNew: a newer version made it.
         ForeignData: it has tables of our names that are not ours.
     """
-    tables = {
-        str(name)
-        for (name,) in connection.execute(
-            "SELECT name FROM sqlite_master WHERE name LIKE 'durably\\_%' ESCAPE '\\'"
-        )
-    }
+    names = connection.execute("SELECT name FROM sqlite_master").fetchall()
+    tables = _TABLES & {name for (name,) in names}
     if not tables:
         return 0
     found = _version(connection) if "durably_schema" in tables else None
@@ -41,7 +38,9 @@ def stored_version(connection: sqlite3.Connection, place: str) -> int:
 def _version(connection: sqlite3.Connection) -> int | None:
     try:
         rows = connection.execute("SELECT version FROM durably_schema").fetchall()
-    except sqlite3.OperationalError:
+    except sqlite3.OperationalError as error:
+        if is_busy(error):
+            raise
         return None
     versions = [version for (version,) in rows]
     (version,) = versions if len(versions) == 1 else (None,)

@@ -2,11 +2,11 @@
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from durably import rules
+from durably import CorruptRecord, rules
 from durably.logstore import (
     Applied,
     Batch,
@@ -29,10 +29,13 @@ LARGEST_SEQ = (1 << SEQ_BITS) - 1
 AFTER_ANY_SUFFIX = 64 * "\U0010ffff"
 """An id of at most 256 bytes with some prefix does not sort after the prefix and this."""
 
+S = TypeVar("S", bound=msgspec.Struct)
+
 _changes = msgspec.msgpack.Decoder(tuple[rules.Change, ...])
 
 
 class _Found(msgspec.Struct, frozen=True, kw_only=True):
+    log: LogId
     number: int
     tip: rules.Tip
 
@@ -112,10 +115,14 @@ def list_logs(
         queries.LIST_STATES if with_state else queries.LIST_IDS,
         (namespace, kind, after, prefix, prefix + AFTER_ANY_SUFFIX, limit + 1),
     ).fetchall()
-    items = tuple(
-        LogInfo(id=id_, state=_state(state) if with_state else None) for id_, *state in rows[:limit]
-    )
+    items = tuple(_info(kind, row) for row in rows[:limit])
     return Page(items=items, next=items[-1].id if len(rows) > limit else None)
+
+
+def _info(kind: str, row: Sequence[Any]) -> LogInfo:
+    id_, *state = row
+    log = LogId(kind=kind, id=id_)
+    return LogInfo(id=id_, state=_checked(log, state, LogState) if state else None)
 
 
 def _find(connection: sqlite3.Connection, namespace: str, log: LogId) -> _Found | None:
@@ -123,22 +130,20 @@ def _find(connection: sqlite3.Connection, namespace: str, log: LogId) -> _Found 
     if row is None:
         return None
     number, *state, changes = row
-    tip = rules.Tip(state=_state(state), changes=_changes.decode(changes))
-    return _Found(number=number, tip=tip)
+    try:
+        remembered = _changes.decode(changes)
+    except (TypeError, msgspec.DecodeError):
+        raise CorruptRecord(log, "its remembered changes are spoiled") from None
+    tip = rules.Tip(state=_checked(log, state, LogState), changes=remembered)
+    return _Found(log=log, number=number, tip=tip)
 
 
-def _state(columns: Sequence[Any]) -> LogState:
-    revision, epoch, next_seq, record_count, entry_count, head, created_at, updated_at = columns
-    return LogState(
-        revision=revision,
-        epoch=epoch,
-        next_seq=next_seq,
-        record_count=record_count,
-        entry_count=entry_count,
-        head=head,
-        created_at=created_at,
-        updated_at=updated_at,
-    )
+def _checked(log: LogId, columns: Sequence[Any], type_: type[S]) -> S:
+    """Return the columns of a row, which SQLite lets hold anything, as the value they make."""
+    try:
+        return msgspec.convert(dict(zip(type_.__struct_fields__, columns, strict=True)), type_)
+    except msgspec.ValidationError as error:
+        raise CorruptRecord(log, f"a column of its row is spoiled: {error}") from None
 
 
 def _columns(tip: rules.Tip) -> tuple[Any, ...]:
@@ -150,7 +155,7 @@ def _insert_log(
 ) -> _Found:
     values = (namespace, log.kind, log.id, *_columns(tip))
     number = connection.execute(queries.INSERT_LOG, values).lastrowid or 0
-    return _Found(number=number, tip=tip)
+    return _Found(log=log, number=number, tip=tip)
 
 
 def _update_log(connection: sqlite3.Connection, found: _Found, tip: rules.Tip) -> None:
@@ -207,15 +212,8 @@ def _walk(connection: sqlite3.Connection, found: _Found, span: Range) -> Iterato
 
 
 def _record(found: _Found, row: Sequence[Any]) -> Record:
-    place, key, entry_count, stored_at, revision, data = row
-    return Record(
-        seq=found.seq(place),
-        key=key,
-        entry_count=entry_count,
-        stored_at=stored_at,
-        revision=revision,
-        data=data,
-    )
+    place, *rest = row
+    return _checked(found.log, (found.seq(place), *rest), Record)
 
 
 def _touched(connection: sqlite3.Connection, found: _Found, change: Rewrite) -> Iterator[Record]:

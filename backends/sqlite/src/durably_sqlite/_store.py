@@ -1,7 +1,6 @@
 """``SQLiteLogStore``: the log store on one SQLite database."""
 
 import asyncio
-import contextlib
 import os
 import sqlite3
 import threading
@@ -9,24 +8,22 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import aiosqlite
 from typing_extensions import override
 
-from durably import Capabilities, Durability, InvalidUrl, LogStore, StorageClosed, Writers
-from durably.logstore import (
-    ALL,
-    Applied,
-    Batch,
-    Log,
-    LogId,
-    LogInfo,
-    Page,
-    Range,
-    Rewrite,
-    check_namespace,
+from durably import (
+    Capabilities,
+    Durability,
+    InvalidUrl,
+    LogStore,
+    StorageClosed,
+    Writers,
+    WrongLoop,
 )
+from durably.checks import check_id, check_namespace
+from durably.logstore import ALL, Applied, Batch, Log, LogId, LogInfo, Page, Range, Rewrite
 from durably_sqlite import _operations as operations
 from durably_sqlite._connection import (
     JOURNAL_MODES,
@@ -50,6 +47,12 @@ FOREIGN_CLOSE = 2
 """Seconds."""
 
 
+class _Stoppable(Protocol):
+    """What aiosqlite leaves untyped: ends the thread without being awaited."""
+
+    def stop(self) -> asyncio.Future[None] | None: ...
+
+
 class SQLiteLogStore(LogStore):
     """Logs in one SQLite database, which may also hold tables of others.
 
@@ -62,7 +65,7 @@ class SQLiteLogStore(LogStore):
 
     Raises:
         InvalidUrl: a setting is none of those SQLite knows.
-        InvalidId: ``namespace`` is neither empty nor legal as an id.
+        InvalidId: ``namespace`` is neither empty nor legal as an id, or ``name`` is not.
     """
 
     def __init__(
@@ -78,6 +81,10 @@ class SQLiteLogStore(LogStore):
         check_namespace(namespace)
         _check_choice("journal_mode", journal_mode, JOURNAL_MODES)
         _check_choice("synchronous", synchronous, tuple(SYNCHRONOUS))
+        if name is not None:
+            check_id("database", name)
+        if name is not None and path is not None:
+            raise InvalidUrl("a name is for databases in memory, and this one has a path")
         if not 0 <= busy_timeout <= MAX_BUSY_TIMEOUT:
             raise InvalidUrl(f"busy_timeout must be 0 to {MAX_BUSY_TIMEOUT} seconds")
         self._settings = Settings(
@@ -153,19 +160,22 @@ class SQLiteLogStore(LogStore):
         self._closed = True
         async with self._connecting:
             database, self._database = self._database, None
-        if database is None:
-            return
-        if self._loop is asyncio.get_running_loop():
-            await database.close()
-        else:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(database.close(), FOREIGN_CLOSE)
+            if database is None:
+                return
+            if self._loop is asyncio.get_running_loop():
+                await database.close()
+                return
+            closing = cast("_Stoppable", database).stop()
+            if closing is not None:
+                await asyncio.wait([closing], timeout=FOREIGN_CLOSE)
 
     async def _hop(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run an operation on the connection's thread; cancelled, it is still done whole."""
         if self._closed:
             raise StorageClosed
         connected = self._database or await self._connect()
+        if self._loop is not asyncio.get_running_loop():
+            raise WrongLoop
         return await self._run(connected, work)
 
     async def _run(
@@ -227,12 +237,20 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 def _absolute(path: str | os.PathLike[str]) -> str:
     text = os.fspath(path)
-    if text in ("", ":memory:") or "\x00" in text:
+    if text in ("", ":memory:") or "\x00" in text or not _is_utf8(text):
         raise InvalidUrl(
             f"{text!r} is no path of a file",
             hint="For a database in memory pass None, or open sqlite://",
         )
     return str(Path(text).absolute())
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _capabilities(settings: Settings) -> Capabilities:

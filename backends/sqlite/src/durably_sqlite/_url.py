@@ -25,10 +25,13 @@ def open_url(url: StorageUrl) -> SQLiteLogStore:
             "this sqlite:// URL has a host, and a file has none",
             hint="Write sqlite:///relative.db, or sqlite:////absolute.db with four slashes",
         )
+    if url.path == "/":
+        raise InvalidUrl(
+            "this sqlite:// URL names no file",
+            hint="Write sqlite:///file.db, or sqlite:// for a database in memory",
+        )
     path = url.path.removeprefix("/")
     name = url.options.get("name")
-    if path and name is not None:
-        raise InvalidUrl("?name= is for databases in memory, and this URL has a path")
     settings = {key: url.options[key] for key in _SETTINGS if key in url.options}
     return SQLiteLogStore(
         path or None, name=name, busy_timeout=_busy_timeout(url.options), **settings
@@ -38,5 +41,5 @@ def open_url(url: StorageUrl) -> SQLiteLogStore:
 def _busy_timeout(options: dict[str, str]) -> float:
     try:
         return float(options.get("busy_timeout", "10"))
-    except ValueError as error:
-        raise InvalidUrl("busy_timeout must be a number of seconds") from error
+    except ValueError:
+        raise InvalidUrl("busy_timeout must be a number of seconds") from None

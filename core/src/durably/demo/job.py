@@ -9,6 +9,7 @@ import json
 import random
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -41,7 +42,7 @@ class Workspace(msgspec.Struct, frozen=True):
     @property
     def url(self) -> str:
         """The storage the job is recorded in."""
-        return f"sqlite:///{self.folder / 'agent.db'}"
+        return f"sqlite:///{quote(str(self.folder / 'agent.db'))}"
 
     @property
     def work_log(self) -> Path:

@@ -48,6 +48,8 @@ def run_demo(directory: Path | None) -> None:
         directory.mkdir(parents=True)
     except FileExistsError:
         sys.exit(f"durably: {directory} exists; name a new directory")
+    except OSError as error:
+        sys.exit(f"durably: {directory} cannot be made: {error.strerror}")
     asyncio.run(_demo(Workspace(directory.absolute())))
     _console.print(f"\nEverything is kept in {directory}")
 
