@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SOURCES = {"durably": ROOT / "core/src", "durably_sqlite": ROOT / "backends/sqlite/src"}
 ALLOWED = {
-    "durably": {"durably", "msgspec"},
+    "durably": {"durably", "msgspec", "pluggy", "pydantic", "yaml"},
     "durably_sqlite": {"aiosqlite", "durably", "durably_sqlite", "msgspec", "typing_extensions"},
 }
 CLI = {"rich", "typer"}
@@ -55,10 +55,10 @@ def test_backends_use_public_names(path):
 
 
 def test_core_names_no_backend_but_by_scheme():
-    """Only the table of schemes knows that a backend exists, and it does so as text."""
+    """Core knows a backend by its entry point alone."""
     core = SOURCES["durably"]
     naming = {path.name for path in core.rglob("*.py") if "durably_sqlite" in path.read_text()}
-    assert naming == {"config.py"}
+    assert naming == set()
 
 
 def test_import_is_light():
@@ -70,7 +70,7 @@ def test_import_is_light():
 
 
 def test_nothing_is_unpickled_or_imported_by_name():
-    """No source uses pickle, eval or exec; one imports by name, from the table of schemes."""
+    """No source uses pickle, eval or exec; one imports by name, as entry points say."""
     for _, path in MODULES:
         used = set(imports(path))
         assert not used & {"pickle", "shelve", "marshal", "dill"}, path
@@ -80,14 +80,14 @@ def test_nothing_is_unpickled_or_imported_by_name():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         }
         assert not calls & {"eval", "exec", "__import__"}, path
-        assert "import_module" not in path.read_text("utf-8") or path.name == "config.py", path
+        assert "import_module" not in path.read_text("utf-8") or path.name == "plugins.py", path
 
 
 def test_sizes():
-    """A module stays near 300 lines, errors.py and contracts.py aside, and a function below 45."""
+    """A module stays near 300 lines, those that are mostly prose aside, a function below 45."""
     for _, path in MODULES:
         text = path.read_text("utf-8")
-        prose = path.name in {"contracts.py", "logstore.py"}
+        prose = path.name in {"contracts.py", "errors.py", "logstore.py"}
         assert text.count("\n") <= (450 if prose else 320), path
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import traceback
+import warnings
 
 import pytest
 
@@ -60,7 +61,7 @@ async def test_named_storages_are_shared(url):
     [
         ("agent.db", "sqlite:///relative.db"),
         ("", "starts with a scheme"),
-        (None, "not NoneType"),
+        (7, "not int"),
         ("sqlite://localhost/agent.db", "has a host"),
         ("sqlite://user:secret@localhost/agent.db", "has a host"),
         ("sqlite:///a.db?jurnal_mode=wal", "did you mean 'journal_mode'"),
@@ -84,7 +85,7 @@ async def test_named_storages_are_shared(url):
         ("sqlite:///a\ud800.db", "no control characters"),
         ("sqlite://?name=a%00b", "contains NUL"),
         ("redis://:pa?secret@host", "cannot be read"),
-        ("memory:///path", "has no path"),
+        ("memory:///path", "takes a name alone"),
         ("memory://x?synchronous=full", "has no option 'synchronous'"),
         ("memory://x?namespace=%00", "contains NUL"),
     ],
@@ -103,7 +104,7 @@ def test_urls_that_cannot_be_read(url, said, tmp_path, monkeypatch):
 @pytest.mark.parametrize(("url", "suggestion"), [("sqlit:///a.db", "sqlite"), ("zebra://x", None)])
 def test_unknown_schemes(url, suggestion):
     """A scheme nobody answers to names those that exist, and the one it may have meant."""
-    with pytest.raises(UnknownScheme, match="Known: memory, sqlite") as caught:
+    with pytest.raises(UnknownScheme, match="Installed: memory, sqlite") as caught:
         durably.open(url)
     assert caught.value.suggestion == suggestion
 
@@ -199,3 +200,58 @@ def _tell_what_happens(storage, writer):
         said += ", closed"
     os.write(writer, said.encode())
     os._exit(0)
+
+
+async def test_a_scoped_storage_shares_the_connection_and_no_data(handles):
+    """Two namespaces share nothing; another handle finds each by the same name."""
+    first, second = handles
+    tenant = first.scoped("tenant-7")
+    await tenant.sessions.append("u1", SAID, run_id="r1")
+    assert await first.sessions.load("u1") == []
+    assert await first.scoped("tenant-8").sessions.load("u1") == []
+    assert await second.scoped("tenant-7").sessions.load("u1") == SAID
+    assert (await tenant.checkpointer.runs()).items == ()
+
+
+async def test_the_namespace_of_a_url_is_that_of_scoped(place):
+    """?namespace= opens what scoped() of the same name gives."""
+    async with place.open() as storage:
+        await storage.scoped("tenant é").sessions.append("u1", SAID)
+        assert await _read(f"{place.url}?namespace=tenant%20%C3%A9") == SAID
+
+
+async def test_who_opens_closes(place):
+    """Closing a scoped storage closes it alone; closing the storage closes its scopes."""
+    storage = place.open()
+    one, other = storage.scoped("one"), storage.scoped("other")
+    await one.sessions.append("u1", SAID)
+    await one.aclose()
+    with pytest.raises(StorageClosed):
+        await one.sessions.load("u1")
+    assert await storage.sessions.load("u1") == []
+    assert await other.sessions.load("u1") == []
+    await storage.aclose()
+    with pytest.raises(StorageClosed):
+        await other.sessions.load("u1")
+
+
+async def test_ping_is_one_round_trip(place):
+    """ping() passes on a storage that can be reached, and is refused on a closed one."""
+    storage = place.open()
+    assert await storage.ping() is None
+    await storage.aclose()
+    with pytest.raises(StorageClosed):
+        await storage.ping()
+
+
+def test_a_storage_that_was_never_closed_warns(place):
+    """A storage that was used and dropped warns; one that was closed or never used does not."""
+    storage = place.open()
+    asyncio.run(storage.sessions.load("u1"))
+    with pytest.warns(ResourceWarning, match="Storage was not closed"):
+        storage.__del__()
+    asyncio.run(storage.aclose())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        storage.__del__()
+        place.open().__del__()

@@ -57,7 +57,11 @@ def test_public_things_are_documented(module):
 
 
 EXAMPLES = {
-    "BackendNotInstalled": errors.BackendNotInstalled("s3", extra="s3"),
+    "BackendNotInstalled": errors.BackendNotInstalled("no s3", hint="Install it"),
+    "BackendBroken": errors.BackendBroken("it broke"),
+    "BackendConflict": errors.BackendConflict("dup", ("a", "b")),
+    "ContractMismatch": errors.ContractMismatch("x", implemented=(2, 0), spoken=(1, 0)),
+    "InvalidConfig": errors.InvalidConfig("no url"),
     "CheckpointNotFound": errors.CheckpointNotFound("t", 3),
     "CorruptRecord": errors.CorruptRecord("session 'u'", "cut off", record="r", index=2),
     "DurablyError": errors.DurablyError("it broke", hint="Mend it"),
@@ -73,7 +77,7 @@ EXAMPLES = {
     "StorageClosed": errors.StorageClosed(),
     "Unavailable": errors.Unavailable("gone"),
     "UnknownEntryType": errors.UnknownEntryType("run 'r'", record="b", index=0, entry_type="x"),
-    "UnknownScheme": errors.UnknownScheme("sqlit", known=("sqlite",), suggestion="sqlite"),
+    "UnknownScheme": errors.UnknownScheme("sqlit", installed=("sqlite",), suggestion="sqlite"),
     "WrongLoop": errors.WrongLoop(),
     "WrongProcess": errors.WrongProcess(),
     "Unsupported": errors.Unsupported("too old"),
@@ -97,7 +101,9 @@ def test_errors_survive_pickling(name):
 @pytest.mark.parametrize(
     ("name", "builtin"),
     [
+        ("BackendBroken", ImportError),
         ("BackendNotInstalled", ImportError),
+        ("InvalidConfig", ValueError),
         ("CheckpointNotFound", LookupError),
         ("InvalidId", ValueError),
         ("InvalidLimit", ValueError),

@@ -308,6 +308,16 @@ simply(
 )
 
 
+@provokes("LogStore.scoped", "InvalidId")
+async def scoped_illegally(scene):
+    scene.store.scoped("a\x00b")
+
+
+@provokes("LogStore.scoped", "Unsupported")
+async def scoped_without_namespaces(scene):
+    Conflicting(scene.store).scoped("tenant")
+
+
 @provokes("LogStore.delete", "RevisionConflict")
 async def delete_log_stale(scene):
     revision = await scene.run()
@@ -328,7 +338,8 @@ async def test_documented_errors_are_raised(place, case):
         with pytest.raises(expected) as caught:
             await PROVOCATIONS[case](scene)
     finally:
-        await scene.storage.aclose()
+        for storage in (scene.storage, scene.conflicting, scene.small):
+            await storage.aclose()
     assert type(caught.value) is expected
 
 

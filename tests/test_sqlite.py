@@ -29,7 +29,7 @@ async def keep():
 
 async def _pragma(store, name):
     """Read a pragma on the store's own connection."""
-    row = await (await store._database.execute(f"PRAGMA {name}")).fetchone()
+    row = await (await store._engine._database.execute(f"PRAGMA {name}")).fetchone()
     return row[0]
 
 
@@ -275,7 +275,7 @@ async def test_no_operation_scans_a_table(file, keep):
     store = keep(SQLiteLogStore(file))
     await store.append(LOG, batch("a", "b", "c"))
     statements = set()
-    await store._database.set_trace_callback(statements.add)
+    await store._engine._database.set_trace_callback(statements.add)
     await store.append(LOG, batch("b", "d", head=b"h", keep_last=3))
     await store.read(LOG, Range(newest=True, limit=1))
     await store.read(LOG, Range(keys=frozenset("bd")))
@@ -285,7 +285,7 @@ async def test_no_operation_scans_a_table(file, keep):
         LOG, Rewrite(expected_revision=now, drop_after=3, replace={2: NewRecord(data=b"")})
     )
     await store.delete(LOG)
-    await store._database.set_trace_callback(None)
+    await store._engine._database.set_trace_callback(None)
     with raw(file) as connection:
         plans = {
             row[3]
@@ -300,7 +300,7 @@ async def test_what_an_append_writes_does_not_grow_with_the_log(file, keep):
     """The 400th append to a log writes as many bytes to the WAL as the 100th, or fewer than 2x."""
     store = keep(SQLiteLogStore(file, synchronous="normal"))
     await store.append(LOG, batch("first"))
-    await (await store._database.execute("PRAGMA wal_autocheckpoint = 0")).close()
+    await (await store._engine._database.execute("PRAGMA wal_autocheckpoint = 0")).close()
     wal = file.with_name("storage.db-wal")
     grown = []
     for number in range(400):

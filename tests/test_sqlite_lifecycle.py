@@ -148,7 +148,7 @@ async def test_closing_while_opening_ends_in_one_or_the_other(file):
         await store.aclose()
         [outcome] = await asyncio.gather(first, return_exceptions=True)
         assert type(outcome) in (Applied, StorageClosed)
-        assert store._database is None
+        assert store._engine._database is None
 
 
 async def test_close_twice_and_nothing_works_after_it(place):

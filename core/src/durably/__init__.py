@@ -4,8 +4,8 @@
 hands out; ``durably.logstore`` is what a backend implements.
 """
 
+from durably._open import open  # noqa: A004 - as documented: durably.open
 from durably.capabilities import Capabilities, Durability, Limits, Writers
-from durably.config import open  # noqa: A004 - as documented: durably.open
 from durably.contracts import Checkpointer, CheckpointSaver, Claim, Session
 from durably.entries import (
     AssistantTextEntry,
@@ -26,11 +26,15 @@ from durably.entries import (
     pending_tool_calls,
 )
 from durably.errors import (
+    BackendBroken,
+    BackendConflict,
     BackendNotInstalled,
     CheckpointNotFound,
+    ContractMismatch,
     CorruptRecord,
     DurablyError,
     ForeignData,
+    InvalidConfig,
     InvalidId,
     InvalidLimit,
     InvalidUrl,
@@ -65,6 +69,8 @@ from durably.storage import Storage
 
 __all__ = [
     "AssistantTextEntry",
+    "BackendBroken",
+    "BackendConflict",
     "BackendNotInstalled",
     "Capabilities",
     "Checkpoint",
@@ -73,6 +79,7 @@ __all__ = [
     "Checkpointer",
     "Claim",
     "Content",
+    "ContractMismatch",
     "CorruptRecord",
     "CustomEntry",
     "Durability",
@@ -83,6 +90,7 @@ __all__ = [
     "ImagePart",
     "InputEntry",
     "InterruptReason",
+    "InvalidConfig",
     "InvalidId",
     "InvalidLimit",
     "InvalidUrl",

@@ -46,6 +46,39 @@ class _Marker(msgspec.Struct, frozen=True):
 _marker = msgspec.json.Decoder(_Marker)
 
 
+class Home:
+    """The process and the event loop of a storage's first operation, to which it is bound.
+
+    Connections do not survive a fork, and an answer is delivered to the loop that asked.
+    """
+
+    def __init__(self) -> None:
+        self._process: int | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def check(self) -> None:
+        """Bind to this process and loop, or refuse if they are others than those bound to.
+
+        Raises:
+            WrongProcess: this is a fork of the process of the first operation.
+            WrongLoop: this is another event loop.
+        """
+        if self._process is None:
+            self._process, self._loop = os.getpid(), asyncio.get_running_loop()
+        elif self._process != os.getpid():
+            raise WrongProcess
+        elif self._loop is not asyncio.get_running_loop():
+            raise WrongLoop
+
+    def is_here(self) -> bool:
+        """Whether there was a first operation, in this process."""
+        return self._process == os.getpid()
+
+    def is_another_process(self) -> bool:
+        """Whether there was a first operation, in another process."""
+        return self._process not in (None, os.getpid())
+
+
 class Gate(LogStore):
     """A log store as a storage uses it.
 
@@ -53,16 +86,21 @@ class Gate(LogStore):
     writes it where it is missing, so that merely looking into an empty storage writes nothing.
     """
 
-    def __init__(self, store: LogStore, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: LogStore,
+        *,
+        clock: Callable[[], float] = time.time,
+        home: "Home | None" = None,
+    ) -> None:
         self.capabilities = store.capabilities
         self.limits = store.limits
+        self.home = Home() if home is None else home
         self._store = store
         self._clock = clock
         self._known = False
         self._marked = False
         self._closed = False
-        self._process: int | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     @override
     async def append(self, log: LogId, batch: Batch) -> Applied:
@@ -109,6 +147,15 @@ class Gate(LogStore):
         )
 
     @override
+    def scoped(self, namespace: str) -> "Gate":
+        return Gate(self._store.scoped(namespace), clock=self._clock, home=self.home)
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether it was used in this process and not closed."""
+        return self.home.is_here() and not self._closed
+
+    @override
     async def maintain(self) -> None:
         await self.check()
         await self._store.maintain()
@@ -116,7 +163,7 @@ class Gate(LogStore):
     @override
     async def aclose(self) -> None:
         self._closed = True
-        if self._process in (None, os.getpid()):
+        if not self.home.is_another_process():
             await self._store.aclose()
 
     def _check_sizes(self, log: LogId, records: Iterable[NewRecord], head: bytes | None) -> None:
@@ -136,25 +183,13 @@ class Gate(LogStore):
         """
         if self._closed:
             raise StorageClosed
-        self._check_home()
+        self.home.check()
         if not self._known:
             self._marked = await self._read_marker()
             self._known = True
         if writing and not self._marked:
             await self._write_marker()
             self._marked = True
-
-    def _check_home(self) -> None:
-        """Bind the storage to the process and the event loop of its first operation.
-
-        Connections do not survive a fork, and an answer is delivered to the loop that asked.
-        """
-        if self._process is None:
-            self._process, self._loop = os.getpid(), asyncio.get_running_loop()
-        elif self._process != os.getpid():
-            raise WrongProcess
-        elif self._loop is not asyncio.get_running_loop():
-            raise WrongLoop
 
     async def _read_marker(self) -> bool:
         stored = await self._store.read(FORMAT_LOG, Range(limit=0))

@@ -1,120 +1,195 @@
-"""Opening a storage by URL."""
+"""Choosing a storage by configuration: URLs, mappings, files and the environment."""
 
-import difflib
-import importlib
+import json
+import os
+import re
 import time
-from collections.abc import Callable, Collection
-from urllib.parse import parse_qsl, unquote, urlsplit
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Self, TypeAlias, cast
+from urllib.parse import quote
 
-import msgspec
+import pydantic
 
-from durably.errors import BackendNotInstalled, InvalidUrl, UnknownScheme
-from durably.logstore import LogStore
-from durably.memory import MemoryLogStore
+from durably._typing import override
+from durably.errors import InvalidConfig, InvalidUrl
+from durably.plugins import backends, open_backend
 from durably.storage import Storage
+from durably.urls import StorageUrl, closest, parse_url
 
-__all__ = ["StorageUrl", "open", "parse_url"]
+__all__ = ["ENVIRONMENT_VARIABLE", "Source", "StorageConfig", "open_storage"]
 
-_BACKENDS = {"sqlite": "durably_sqlite"}
-"""Schemes of other distributions, and the module whose ``open_url`` makes their log store."""
+ENVIRONMENT_VARIABLE = "DURABLY_URL"
 
-_SCHEMES = ("memory", *_BACKENDS)
+_REFERENCE = re.compile(r"\$\{(\w+)\}")
 
 
-class StorageUrl(msgspec.Struct, frozen=True, kw_only=True):
-    """A storage URL taken apart; ``host``, ``path`` and ``options`` are percent-decoded."""
+class StorageConfig(pydantic.BaseModel):
+    """Which storage to open: its ``url``, and ``options`` that would else stand in its query.
 
-    scheme: str
-    host: str
-    path: str
-    options: dict[str, str]
+    ``${NAME}`` in either stands for an environment variable, so that secrets stay out of files.
+    Inside a URL its value is percent-encoded; a URL that is one reference is taken as it is.
+    Text and repr show no secret.
+    """
 
-    def check_options(self, known: Collection[str]) -> None:
-        """Refuse an option that the backend does not know.
+    model_config = pydantic.ConfigDict(
+        frozen=True, extra="forbid", strict=True, hide_input_in_errors=True
+    )
+
+    url: str
+    options: dict[str, str | int | float | bool] = {}
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_keys(cls, values: object) -> object:
+        for name in map(str, _table(values) or {}):
+            if name not in cls.model_fields:
+                guess = closest(name, cls.model_fields)
+                meant = f", did you mean {guess!r}?" if guess else ""
+                raise ValueError(f"unknown key {name!r}{meant}")
+        return values
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, Any]) -> Self:
+        """Make a configuration of what a file of the application's own held.
 
         Raises:
-            InvalidUrl: there is one; the message suggests what may have been meant.
+            InvalidConfig: a key is unknown, missing, or of a wrong type.
         """
-        for name in self.options:
-            if name not in known:
-                raise InvalidUrl(
-                    f"{self.scheme}:// has no option {name!r}{_suggest(name, known)}",
-                    hint=f"It knows: {', '.join(sorted(known))}",
-                )
+        try:
+            return cls.model_validate(mapping)
+        except pydantic.ValidationError as error:
+            raise InvalidConfig(f"the storage configuration is wrong: {_reasons(error)}") from None
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str], *, table: str | None = None) -> Self:
+        """Read a configuration from a TOML, YAML or JSON file, by its ending.
+
+        ``table`` names where in the file it stands, with dots between nested tables; without it
+        the file holds nothing else. YAML needs the extra ``yaml``.
+
+        Raises:
+            InvalidConfig: the file cannot be read, or holds no such configuration.
+        """
+        file = Path(path)
+        values = _table(_read(file))
+        for name in table.split(".") if table else ():
+            values = _table((values or {}).get(name))
+        if values is None:
+            missing = f"no table {table!r}" if table else "no table at its top"
+            raise InvalidConfig(f"{str(file)!a} has {missing}")
+        return cls.from_mapping(values)
+
+    def storage_url(self) -> StorageUrl:
+        """Return the URL with its references resolved and the options added.
+
+        Raises:
+            InvalidConfig: a referenced environment variable is not set.
+            InvalidUrl: the URL cannot be read, or gives one of the options, too.
+        """
+        url = parse_url(_resolved(self.url, in_url=_REFERENCE.fullmatch(self.url) is None))
+        for name, value in self.options.items():
+            if name in url.options:
+                raise InvalidUrl(f"the option {name!r} is given in the URL and beside it")
+            url.options[name] = _text(value)
+        return url
+
+    @override
+    def __str__(self) -> str:
+        return repr(self)
+
+    @override
+    def __repr__(self) -> str:
+        try:
+            return f"StorageConfig({str(self.storage_url())!r})"
+        except (InvalidConfig, InvalidUrl):
+            return "StorageConfig(...)"
 
 
-def _suggest(word: str, known: Collection[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=1)
-    return f", did you mean {close[0]!r}?" if close else ""
+Source: TypeAlias = "str | StorageConfig | Mapping[str, Any] | None"
 
 
-def parse_url(url: str) -> StorageUrl:
-    """Take a storage URL apart.
+def open_storage(source: Source = None, *, clock: Callable[[], float] = time.time) -> Storage:
+    """Return the storage of a URL or configuration, to be entered with ``async with``.
 
-    Raises:
-        InvalidUrl: it has no scheme, gives an option twice or without a value, or has a fragment.
+    What ``durably.open`` does; see there.
     """
-    if type(url) is not str:
-        raise InvalidUrl(f"a storage URL is text, not {type(url).__name__}")
-    if url != url.strip() or not url.isprintable():
-        raise InvalidUrl(
-            "a storage URL has no blanks around it and no control characters",
-            hint="Percent-encode them where they are meant",
-        )
-    if "://" not in url:
-        raise InvalidUrl(
-            "a storage URL starts with a scheme, such as sqlite:// or memory://",
-            hint="For an SQLite file write sqlite:///relative.db or sqlite:////absolute.db",
-        )
+    url = _storage_url(source)
+    opened = open_backend(backends.find(url.scheme), url)
+    return opened if isinstance(opened, Storage) else Storage(opened, clock=clock)
+
+
+def _storage_url(source: Source) -> StorageUrl:
+    if source is None:
+        source = os.environ.get(ENVIRONMENT_VARIABLE)
+        if not source:
+            raise InvalidUrl(
+                "no storage URL is given",
+                hint=f"Pass one, or set the environment variable {ENVIRONMENT_VARIABLE}",
+            )
+    if isinstance(source, Mapping):
+        source = StorageConfig.from_mapping(source)
+    return source.storage_url() if isinstance(source, StorageConfig) else parse_url(source)
+
+
+def _table(value: object) -> Mapping[str, Any] | None:
+    """Return a mapping as one, and anything else as None."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
+
+
+def _reasons(error: pydantic.ValidationError) -> str:
+    """Say what pydantic found wrong, and where; it is told to hide what was given."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(
+        f"{'.'.join(map(str, one['loc']))}: {one['msg']}" if one["loc"] else one["msg"]
+        for one in found
+    )
+
+
+def _resolved(text: str, *, in_url: bool) -> str:
+    def value(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in os.environ:
+            raise InvalidConfig(f"the environment variable {name} is not set")
+        return quote(os.environ[name], safe="") if in_url else os.environ[name]
+
+    return _REFERENCE.sub(value, text)
+
+
+def _text(value: str | float) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _resolved(value, in_url=False) if isinstance(value, str) else str(value)
+
+
+def _read(file: Path) -> Any:  # noqa: ANN401 - whatever the file holds
+    readers: dict[str, Callable[[str], Any]] = {
+        ".json": json.loads,
+        ".toml": tomllib.loads,
+        ".yaml": _yaml,
+        ".yml": _yaml,
+    }
+    reader = readers.get(file.suffix.lower())
+    if reader is None:
+        raise InvalidConfig(f"{str(file)!a} is no .toml, .yaml or .json file")
     try:
-        parts = urlsplit(url)
-        pairs = parse_qsl(
-            parts.query, keep_blank_values=True, strict_parsing=bool(parts.query), errors="strict"
-        )
-        host, path = (unquote(part, errors="strict") for part in (parts.netloc, parts.path))
-    except ValueError:  # its text may repeat a password
-        raise InvalidUrl("the URL cannot be read: check its host and its options") from None
-    options = dict(pairs)
-    if len(options) < len(pairs):
-        raise InvalidUrl("an option is given twice")
-    if parts.fragment:
-        raise InvalidUrl("a storage URL has no #fragment", hint="Write # in a path as %23")
-    return StorageUrl(scheme=parts.scheme, host=host, path=path, options=options)
+        return reader(file.read_text("utf-8"))
+    except OSError as error:
+        raise InvalidConfig(f"{str(file)!a} cannot be read: {error.strerror}") from error
+    except ValueError:  # the parsers' words may repeat a line of the file
+        raise InvalidConfig(f"{str(file)!a} is no valid {file.suffix[1:]}") from None
 
 
-def open(url: str, *, clock: Callable[[], float] = time.time) -> Storage:  # noqa: A001 - as documented
-    """Return the storage of a URL, to be entered with ``async with``, which connects.
-
-    ``memory://`` is private to the storage, ``memory://name`` shared in the process;
-    ``sqlite:///relative.db`` and ``sqlite:////absolute.db`` are files. Every URL takes
-    ``?namespace=``: two namespaces share nothing. ``clock`` gives epoch seconds.
-
-    Raises:
-        InvalidUrl: the URL or one of its options cannot be read.
-        UnknownScheme: no backend answers to its scheme.
-        BackendNotInstalled: the backend's distribution is not installed.
-    """
-    parsed = parse_url(url)
-    make = _open_memory if parsed.scheme == "memory" else _backend(parsed.scheme)
-    return Storage(make(parsed), clock=clock)
-
-
-def _backend(scheme: str) -> Callable[[StorageUrl], LogStore]:
-    if scheme not in _BACKENDS:
-        close = difflib.get_close_matches(scheme, _SCHEMES, n=1)
-        raise UnknownScheme(scheme, known=_SCHEMES, suggestion=close[0] if close else None)
+def _yaml(text: str) -> Any:  # noqa: ANN401 - whatever the text holds
     try:
-        module = importlib.import_module(_BACKENDS[scheme])
-    except ModuleNotFoundError as error:
-        if error.name != _BACKENDS[scheme]:
-            raise
-        raise BackendNotInstalled(scheme, extra=scheme) from error
-    make: Callable[[StorageUrl], LogStore] = module.open_url
-    return make
-
-
-def _open_memory(url: StorageUrl) -> LogStore:
-    url.check_options({"namespace"})
-    if url.path not in ("", "/"):
-        raise InvalidUrl("memory:// has no path", hint="Write memory:// or memory://name")
-    return MemoryLogStore(url.host or None, namespace=url.options.get("namespace", ""))
+        import yaml  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError:
+        raise InvalidConfig(
+            "YAML files need another package",
+            hint='Install it with: pip install "durably[yaml]"',
+        ) from None
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise ValueError("invalid YAML") from None

@@ -8,8 +8,12 @@
     ├── InvalidUrl           ValueError       a storage URL that cannot be read
     ├── NotSerializable      TypeError        a value that JSON cannot hold exactly
     ├── RecordTooLarge       ValueError       a value above the backend's stated limit
+    ├── InvalidConfig        ValueError       a configuration that cannot be read
     ├── UnknownScheme        ValueError       a URL scheme no backend answers to
-    ├── BackendNotInstalled  ImportError      a known backend whose distribution is absent
+    ├── BackendNotInstalled  ImportError      a known backend that is absent, or disabled
+    ├── BackendConflict                       two distributions offer one scheme
+    ├── BackendBroken        ImportError      an installed backend that cannot be used
+    ├── ContractMismatch                      a backend made for another contract
     ├── Unsupported                           the engine lacks what the backend needs
     ├── RevisionConflict                      somebody else changed the log first
     ├── Unavailable          ConnectionError  the storage cannot be reached or written
@@ -32,11 +36,15 @@ from typing import Any
 from durably._typing import override
 
 __all__ = [
+    "BackendBroken",
+    "BackendConflict",
     "BackendNotInstalled",
     "CheckpointNotFound",
+    "ContractMismatch",
     "CorruptRecord",
     "DurablyError",
     "ForeignData",
+    "InvalidConfig",
     "InvalidId",
     "InvalidLimit",
     "InvalidUrl",
@@ -151,26 +159,57 @@ class RecordTooLarge(DurablyError, ValueError):
         self.limit = limit
 
 
+class InvalidConfig(DurablyError, ValueError):
+    """A configuration that cannot be read; secrets in it are not repeated."""
+
+
 class UnknownScheme(DurablyError, ValueError):
     """A URL scheme that no backend answers to."""
 
-    def __init__(self, scheme: str, *, known: tuple[str, ...], suggestion: str | None) -> None:
+    def __init__(self, scheme: str, *, installed: tuple[str, ...], suggestion: str | None) -> None:
         guess = f", did you mean {suggestion!r}?" if suggestion else "."
-        super().__init__(f"unknown backend {scheme!r}{guess} Known: {', '.join(known)}")
+        super().__init__(
+            f"unknown backend {_shortened(scheme)}{guess} Installed: {', '.join(installed)}"
+        )
         self.scheme = scheme
-        self.known = known
+        self.installed = installed
         self.suggestion = suggestion
 
 
 class BackendNotInstalled(DurablyError, ImportError):
-    """A known backend whose distribution is not installed."""
+    """A known backend that is not installed, not installed whole, or disabled."""
 
-    def __init__(self, scheme: str, extra: str) -> None:
+
+class BackendConflict(DurablyError):
+    """Two distributions offer one scheme; neither is used."""
+
+    def __init__(self, scheme: str, distributions: tuple[str, ...]) -> None:
         super().__init__(
-            f"no backend for {scheme}:// is installed",
-            hint=f'Install it with: pip install "durably[{extra}]"',
+            f"{scheme}:// is offered by {', '.join(distributions)}",
+            hint="Uninstall one, or register the one you want: durably.plugins.register(plugin)",
         )
         self.scheme = scheme
+        self.distributions = distributions
+
+
+class BackendBroken(DurablyError, ImportError):
+    """An installed backend that cannot be imported, or describes itself wrongly."""
+
+
+class ContractMismatch(DurablyError):
+    """A backend made for another contract than this durably's."""
+
+    def __init__(
+        self, backend: str, *, implemented: tuple[int, int], spoken: tuple[int, int]
+    ) -> None:
+        theirs, ours = (".".join(map(str, version)) for version in (implemented, spoken))
+        super().__init__(
+            f"{backend} implements contract {theirs}, this durably speaks {ours}",
+            hint="Upgrade the older of the two",
+        )
+        self.backend = backend
+        self.implemented = implemented
+        self.spoken = spoken
 
 
 class Unsupported(DurablyError):

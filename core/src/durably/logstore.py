@@ -27,7 +27,7 @@ from durably.checks import (
     check_revision_token,
     check_seconds,
 )
-from durably.errors import InvalidId
+from durably.errors import InvalidId, Unsupported
 
 __all__ = [
     "ALL",
@@ -361,6 +361,21 @@ class LogStore(ABC):
         Returns:
             A page of ids, with their states if asked for.
         """
+
+    def scoped(self, namespace: str) -> "LogStore":
+        """Return this store in another namespace, over the same connection.
+
+        Two namespaces share nothing. Closing what is returned closes nothing; it is closed with
+        this store.
+
+        Raises:
+            InvalidId: the namespace is neither empty nor legal as an id.
+            Unsupported: this store has no namespaces, which is the default.
+        """
+        raise Unsupported(
+            f"{type(self).__name__} has no namespaces, so not {namespace!a}",
+            hint="Open a storage of its own instead",
+        )
 
     async def maintain(self) -> None:  # noqa: B027 - not every store has something to tidy
         """Tidy up what earlier operations left behind; the default has nothing to do."""

@@ -1,5 +1,6 @@
 """The log store that keeps nothing: ``memory://``, and the oracle of the model tests."""
 
+import copy
 import threading
 from collections.abc import Iterable
 from itertools import islice
@@ -16,7 +17,6 @@ from durably.logstore import (
     Log,
     LogId,
     LogInfo,
-    LogState,
     LogStore,
     Page,
     Range,
@@ -62,6 +62,27 @@ class _Shelf:
         self.logs: dict[tuple[str, LogId], _MemoryLog] = {}
 
 
+class _Opened:
+    """A shelf as a store and its scoped views use it, until the store is closed."""
+
+    def __init__(self, shelf: _Shelf) -> None:
+        self.closed = False
+        self._shelf = shelf
+
+    @property
+    def shelf(self) -> _Shelf:
+        if self.closed:
+            raise StorageClosed
+        return self._shelf
+
+
+def _shelf(name: str | None) -> _Shelf:
+    if name is None:
+        return _Shelf()
+    with _shelves_lock:
+        return _shelves.setdefault(name, _Shelf())
+
+
 _shelves: dict[str, _Shelf] = {}
 _shelves_lock = threading.Lock()
 
@@ -81,23 +102,20 @@ class MemoryLogStore(LogStore):
     def __init__(self, name: str | None = None, *, namespace: str = "") -> None:
         check_namespace(namespace)
         self._namespace = namespace
-        self._closed = False
-        if name is None:
-            self._shelf = _Shelf()
-        else:
-            with _shelves_lock:
-                self._shelf = _shelves.setdefault(name, _Shelf())
+        self._opened = _Opened(_shelf(name))
+        self._owner = True
 
     @override
     async def append(self, log: LogId, batch: Batch) -> Applied:
-        with self._open_shelf().lock:
-            stored = self._shelf.logs.get((self._namespace, log))
+        shelf = self._opened.shelf
+        with shelf.lock:
+            stored = shelf.logs.get((self._namespace, log))
             known = stored.known(batch.record_keys) if stored else {}
             decided = rules.admit(log, stored.tip if stored else None, batch, known)
             if isinstance(decided, Applied):
                 return decided
             if stored is None:
-                stored = self._shelf.logs[self._namespace, log] = _MemoryLog(decided.tip)
+                stored = shelf.logs[self._namespace, log] = _MemoryLog(decided.tip)
             stored.add(decided.records)
             evicted = stored.remove(list(islice(stored.records, decided.excess)))
             stored.tip = rules.evict(
@@ -109,8 +127,9 @@ class MemoryLogStore(LogStore):
 
     @override
     async def read(self, log: LogId, span: Range = ALL) -> Log | None:
-        with self._open_shelf().lock:
-            stored = self._shelf.logs.get((self._namespace, log))
+        shelf = self._opened.shelf
+        with shelf.lock:
+            stored = shelf.logs.get((self._namespace, log))
             if stored is None:
                 return None
             records = stored.records.values()
@@ -119,8 +138,9 @@ class MemoryLogStore(LogStore):
 
     @override
     async def rewrite(self, log: LogId, change: Rewrite) -> Applied:
-        with self._open_shelf().lock:
-            stored = self._shelf.logs.get((self._namespace, log))
+        shelf = self._opened.shelf
+        with shelf.lock:
+            stored = shelf.logs.get((self._namespace, log))
             records = stored.records.values() if stored else ()
             decided = rules.edit(log, stored.tip if stored else None, change, records)
             if isinstance(decided, rules.Edit) and stored:
@@ -131,12 +151,13 @@ class MemoryLogStore(LogStore):
 
     @override
     async def delete(self, log: LogId, *, expected_revision: int | None = None) -> bool:
-        with self._open_shelf().lock:
-            stored = self._shelf.logs.get((self._namespace, log))
+        shelf = self._opened.shelf
+        with shelf.lock:
+            stored = shelf.logs.get((self._namespace, log))
             if stored is None:
                 return False
             rules.check_revision(log, stored.tip, expected_revision)
-            del self._shelf.logs[self._namespace, log]
+            del shelf.logs[self._namespace, log]
             return True
 
     @override
@@ -149,29 +170,28 @@ class MemoryLogStore(LogStore):
         limit: int = 100,
         with_state: bool = False,
     ) -> Page[LogInfo]:
-        with self._open_shelf().lock:
+        shelf = self._opened.shelf
+        with shelf.lock:
             found = sorted(
-                log.id
-                for namespace, log in self._shelf.logs
+                (log.id, stored.tip.state if with_state else None)
+                for (namespace, log), stored in shelf.logs.items()
                 if namespace == self._namespace
                 and log.kind == kind
                 and log.id.startswith(prefix)
                 and log.id > after
             )
-            rows = tuple(
-                LogInfo(id=id_, state=self._state(kind, id_) if with_state else None)
-                for id_ in found[:limit]
-            )
+        rows = tuple(LogInfo(id=id_, state=state) for id_, state in found[:limit])
         return Page(items=rows, next=rows[-1].id if len(found) > limit else None)
 
-    def _state(self, kind: str, id_: str) -> LogState:
-        return self._shelf.logs[self._namespace, LogId(kind=kind, id=id_)].tip.state
+    @override
+    def scoped(self, namespace: str) -> "MemoryLogStore":
+        check_namespace(namespace)
+        view = copy.copy(self)
+        view._namespace = namespace  # noqa: SLF001 - one of us
+        view._owner = False  # noqa: SLF001
+        return view
 
     @override
     async def aclose(self) -> None:
-        self._closed = True
-
-    def _open_shelf(self) -> _Shelf:
-        if self._closed:
-            raise StorageClosed
-        return self._shelf
+        if self._owner:
+            self._opened.closed = True

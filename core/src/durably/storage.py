@@ -1,16 +1,17 @@
 """``Storage``: one opened backend, and all the contracts over it."""
 
 import time
+import warnings
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from durably._gate import Gate
+from durably._gate import FORMAT_LOG, Gate
 from durably.capabilities import Capabilities, Limits
 from durably.checkpointer import LogCheckpointer
 from durably.checkpoints import LogCheckpointSaver
 from durably.contracts import Checkpointer, CheckpointSaver, Session
-from durably.logstore import LogStore
+from durably.logstore import LogStore, Range
 from durably.sessions import LogSession
 
 __all__ = ["Storage"]
@@ -25,7 +26,9 @@ class Storage:
     """
 
     def __init__(self, log_store: LogStore, *, clock: Callable[[], float] = time.time) -> None:
-        self._log_store: Gate = Gate(log_store, clock=clock)
+        gate = log_store if isinstance(log_store, Gate) else Gate(log_store, clock=clock)
+        self._log_store = gate
+        self._owner = gate is not log_store
         self._clock = clock
         self._sessions = LogSession(self._log_store, clock=clock)
         self._checkpointer = LogCheckpointer(self._log_store, clock=clock)
@@ -53,6 +56,11 @@ class Storage:
         )
 
     @property
+    def log_store(self) -> LogStore:
+        """The log store behind all of it, for tools that list, move and repair logs."""
+        return self._log_store
+
+    @property
     def capabilities(self) -> Capabilities:
         """What this backend declares about itself."""
         return self._log_store.capabilities
@@ -61,6 +69,37 @@ class Storage:
     def limits(self) -> Limits:
         """The largest sizes this backend accepts."""
         return self._log_store.limits
+
+    def scoped(self, namespace: str) -> "Storage":
+        """Return the same storage in another namespace; the two share a connection, and no data.
+
+        It is closed with this one; closing it closes nothing else.
+
+        Raises:
+            InvalidId: the namespace is neither empty nor legal as an id.
+            Unsupported: the backend has no namespaces.
+        """
+        return Storage(self._log_store.scoped(namespace), clock=self._clock)
+
+    async def ping(self) -> None:
+        """Make one round trip to the storage.
+
+        Raises:
+            Unavailable: the storage cannot be reached.
+            StorageBusy: others held it for longer than the time-out.
+            StorageClosed: it is closed.
+        """
+        await self._log_store.read(FORMAT_LOG, Range(limit=0))
+
+    def __del__(self) -> None:
+        """Warn of a storage that was used and never closed."""
+        if getattr(self, "_owner", False) and self._log_store.is_in_use:
+            warnings.warn(
+                "a durably.Storage was not closed: use 'async with' or await aclose()",
+                ResourceWarning,
+                source=self,
+                stacklevel=1,
+            )
 
     async def aclose(self) -> None:
         """Close the log store; every later operation raises ``StorageClosed``.

@@ -1,7 +1,7 @@
 """``sqlite:`` URLs."""
 
 from durably import InvalidUrl
-from durably.config import StorageUrl
+from durably.urls import StorageUrl
 from durably_sqlite._store import SQLiteLogStore
 
 __all__ = ["open_url"]

@@ -1,0 +1,136 @@
+"""The connection behind a log store and its scoped views: opened once, hopped to, closed."""
+
+import asyncio
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar, cast
+
+import aiosqlite
+
+from durably import StorageClosed, WrongLoop
+from durably_sqlite._connection import Job, Settings, database, factory, prepare
+from durably_sqlite._errors import translate
+
+__all__ = ["Engine"]
+
+T = TypeVar("T")
+
+FOREIGN_CLOSE = 2
+"""Seconds."""
+
+
+class _Stoppable(Protocol):
+    """What aiosqlite leaves untyped: ends the thread without being awaited."""
+
+    def stop(self) -> asyncio.Future[None] | None: ...
+
+
+class Engine:
+    """One connection on one thread, opened by the first operation."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._waiting: deque[Job[Any]] = deque()
+        self._opening: asyncio.Future[aiosqlite.Connection] | None = None
+        self._database: aiosqlite.Connection | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+
+    async def hop(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run an operation on the connection's thread; cancelled, it is still done whole.
+
+        Raises:
+            StorageClosed: the engine is closed.
+            WrongLoop: it was first used in another event loop.
+        """
+        if self._closed:
+            raise StorageClosed
+        if self._loop not in (None, asyncio.get_running_loop()):
+            raise WrongLoop
+        return await self._run(self._database or await self._connect(), work)
+
+    async def aclose(self) -> None:
+        """Close the connection.
+
+        Its thread ends where it cannot tell its own loop of a result any more, so from another
+        loop the answer is waited for a moment only.
+        """
+        self._closed = True
+        at_home = self._loop is asyncio.get_running_loop()
+        if self._opening is not None and at_home:
+            await asyncio.wait([self._opening])
+        database, self._database = self._database, None
+        if database is None:
+            return
+        if at_home:
+            await database.close()
+            return
+        closing = cast("_Stoppable", database).stop()
+        if closing is not None:
+            await asyncio.wait([closing], timeout=FOREIGN_CLOSE)
+
+    async def _run(
+        self, connected: aiosqlite.Connection, work: Callable[[sqlite3.Connection], T]
+    ) -> T:
+        job = Job(work)
+        self._waiting.append(job)
+        await connected.commit()
+        try:
+            return job.result()
+        except sqlite3.Error as error:
+            raise translate(error, str(self._settings)) from error
+
+    async def _connect(self) -> aiosqlite.Connection:
+        """Wait for the connection that the first caller opens.
+
+        It is opened in a task of its own: where a caller is cancelled while aiosqlite connects,
+        nobody would close what it connected to.
+        """
+        if self._opening is None:
+            self._loop = asyncio.get_running_loop()
+            self._opening = asyncio.ensure_future(self._open())
+            self._opening.add_done_callback(self._opened)
+        connected = await asyncio.shield(self._opening)
+        if self._closed:
+            raise StorageClosed
+        return connected
+
+    def _opened(self, opening: asyncio.Future[aiosqlite.Connection]) -> None:
+        """Keep the connection, or let the next operation try again."""
+        if opening.cancelled() or opening.exception() is not None:
+            self._opening = self._loop = None
+        else:
+            self._database = opening.result()
+
+    async def _open(self) -> aiosqlite.Connection:
+        settings = self._settings
+        place, uri = database(settings)
+        connected = await _made_on_daemon_thread(
+            lambda: aiosqlite.connect(
+                place,
+                uri=uri,
+                isolation_level=None,
+                timeout=settings.busy_timeout,
+                factory=factory(settings, self._waiting),
+            )
+        )
+        try:
+            await self._run(connected, lambda connection: prepare(connection, settings))
+        except BaseException:
+            await asyncio.shield(connected.close())
+            raise
+        return connected
+
+
+def _made_on_daemon_thread(make: Callable[[], T]) -> T:
+    """Make an object whose thread is to be a daemon: threads inherit that from their maker.
+
+    Else a storage that was never closed would keep the process alive for ever.
+    """
+    made: list[T] = []
+    maker = threading.Thread(target=lambda: made.append(make()), daemon=True)
+    maker.start()
+    maker.join()
+    return made[0]
