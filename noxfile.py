@@ -49,7 +49,7 @@ def install(session, *groups):
     """Install our distributions as wheels built from this tree, and dependency groups."""
     names = [nox.project.load_toml(f"{one}/pyproject.toml")["project"]["name"] for one in FOLDERS]
     rebuilt = [f"--reinstall-package={name}" for name in names]
-    wheels = ["./core[cli]", *(f"./{folder}" for folder in FOLDERS[1:])]
+    wheels = ["./core[cli,yaml]", *(f"./{folder}" for folder in FOLDERS[1:])]
     session.install(*rebuilt, *wheels, *dependencies(*groups))
 
 
