@@ -63,7 +63,7 @@ def demo(session):
 @nox.session(python=PYTHONS)
 def tests(session):
     """Run the tests; README's own commands, which name their Python, on the oldest alone."""
-    install(session, "test")
+    install(session, "test", "build")
     once = [] if session.python == PYTHONS[0] else ["--ignore=tests/test_readme.py"]
     session.run("pytest", *PARALLEL, *once, *session.posargs)
 
@@ -71,7 +71,7 @@ def tests(session):
 @nox.session(python=PYTHONS[0])
 def lowest(session):
     """Run the tests on the oldest releases that the ranges of our dependencies admit."""
-    install(session, "test")
+    install(session, "test", "build")
     pinned = [
         one.split(",")[0].replace(">=", "==")
         for folder in FOLDERS
@@ -94,6 +94,57 @@ def core_alone(session):
     python = str(temporary / "alone" / "bin" / "python")
     session.run("uv", "pip", "install", "-q", "-p", python, str(wheel))
     session.run(python, str(ROOT / "tests" / "support" / "core_alone.py"), external=True)
+
+
+@nox.session(python=PYTHONS[0])
+def extras(session):
+    """Install each extra without an index, from a wheelhouse, into an empty environment; use it.
+
+    With an index, a newer package that happens to have one of our names would win.
+    """
+    session.install("pip", *dependencies("build"))
+    temporary = Path(session.create_tmp()).absolute()
+    shutil.rmtree(temporary / "wheelhouse", ignore_errors=True)
+    wheelhouse = str(temporary / "wheelhouse")
+    for folder in FOLDERS:
+        session.run("uv", "build", "-q", "--wheel", "-o", wheelhouse, folder)
+    session.run("pip", "download", "-q", "--only-binary=:all:", "-d", wheelhouse, *third_party())
+    alone = {"PIP_CONFIG_FILE": os.devnull}
+    pip = ["pip", "--isolated", "-q", "--disable-pip-version-check"]
+    offline = ["install", "--no-index", "--find-links", wheelhouse]
+    for extra in CORE["project"]["optional-dependencies"]:
+        environment = temporary / extra
+        python = str(environment / "bin" / "python")
+        session.run("uv", "venv", "-q", "--clear", "-p", session.python, str(environment))
+        session.run(*pip, "--python", python, *offline, f"durably[{extra}]", env=alone)
+        with session.chdir(environment):
+            script = str(ROOT / "tests" / "support" / "plugin_extras.py")
+            session.run(python, script, extra, CORE["project"]["version"], external=True)
+
+
+def third_party():
+    """Return what our distributions and their extras require from others."""
+    projects = [nox.project.load_toml(f"{one}/pyproject.toml")["project"] for one in FOLDERS]
+    required = [
+        one
+        for project in projects
+        for group in (project["dependencies"], *project.get("optional-dependencies", {}).values())
+        for one in group
+    ]
+    return sorted({one for one in required if not one.startswith("durably")})
+
+
+@nox.session(python=PYTHONS[0])
+@nox.parametrize("end", [nox.param("min", id="min"), nox.param("max", id="max")])
+def pluggy(session, end):
+    """Run the plugin tests on the oldest and on the newest pluggy that core admits."""
+    install(session, "test", "build")
+    (admitted,) = [one for one in CORE["project"]["dependencies"] if one.startswith("pluggy")]
+    oldest = admitted.split(",")[0].replace(">=", "==")
+    session.install("--upgrade", oldest if end == "min" else admitted)
+    session.run("python", "-c", "import pluggy; print('pluggy', pluggy.__version__)")
+    names = ("plugins", "plugins_choice", "open", "config", "third_party")
+    session.run("pytest", *PARALLEL, *(f"tests/test_{name}.py" for name in names))
 
 
 @nox.session

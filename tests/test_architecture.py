@@ -14,7 +14,19 @@ ALLOWED = {
     "durably_sqlite": {"aiosqlite", "durably", "durably_sqlite", "msgspec", "typing_extensions"},
 }
 CLI = {"rich", "typer"}
-CLI_MODULES = {"_commands.py", "show.py"}
+CLI_MODULES = {
+    "arguments.py",
+    "demo.py",
+    "doctor.py",
+    "importing.py",
+    "listing.py",
+    "output.py",
+    "progress.py",
+    "registry.py",
+    "running.py",
+    "show.py",
+    "showing.py",
+}
 MODULES = sorted(
     (package, path) for package, root in SOURCES.items() for path in root.rglob("*.py")
 )

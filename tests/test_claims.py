@@ -7,7 +7,7 @@ import pytest
 
 from builders import dump, said
 from disturbed import Interposing, LosesAnswers, Recorder, Yielding
-from durably import InvalidLimit, RevisionConflict, RunHead, Storage, Unavailable
+from durably import InvalidLimit, InvalidStatus, RevisionConflict, RunHead, Storage, Unavailable
 from places import FakeClock
 
 
@@ -290,8 +290,8 @@ async def test_idle_for_is_a_number_of_seconds(storage, seconds):
 
 @pytest.mark.parametrize("status", ["lost", "", "Running", 1, ["running"]])
 async def test_an_unknown_status_is_refused(storage, status):
-    """A status that is none of the four is a ValueError."""
-    with pytest.raises(ValueError, match="status must be one of running"):
+    """A status that is none of the four is an InvalidStatus that names the four."""
+    with pytest.raises(InvalidStatus, match="must be one of running"):
         await storage.checkpointer.runs(status=status)
 
 

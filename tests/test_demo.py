@@ -24,7 +24,7 @@ async def test_the_demo_leaves_what_it_shows(tmp_path):
     told = run("demo", "--directory", str(folder))
     assert told.returncode == 0, told.stderr
     assert "exit code -9" in told.stdout
-    assert "0 of the 6 steps recorded before" in told.stdout
+    assert "0 of the 6 recorded steps" in told.stdout
     workspace = Workspace(folder)
     begun = workspace.begun()
     assert len(set(begun)) == FILES

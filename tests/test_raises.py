@@ -206,7 +206,7 @@ simply(
 )
 simply(
     "Checkpointer.runs",
-    "ValueError",
+    "InvalidStatus",
     lambda s: s.storage.checkpointer.runs(status="asleep"),
 )
 simply(
@@ -247,6 +247,11 @@ async def claim_append_unstorable(scene):
     await (await scene.storage.checkpointer.claim("x")).append(UNSTORABLE, HEAD)
 
 
+@provokes("Claim.append", "InvalidStatus")
+async def claim_append_status(scene):
+    await (await scene.storage.checkpointer.claim("x")).append([], RunHead(status="lost"))
+
+
 @provokes("Claim.append", "RecordTooLarge")
 async def claim_append_large(scene):
     await (await scene.small.checkpointer.claim("x")).append(LONG, HEAD)
@@ -261,6 +266,16 @@ simply(
     "CheckpointSaver.append",
     "NotSerializable",
     lambda s: s.saver.append("x", StateSnapshot(messages=UNSTORABLE)),
+)
+simply(
+    "Checkpointer.append",
+    "InvalidStatus",
+    lambda s: s.storage.checkpointer.append("x", SAID, RunHead(status="lost")),
+)
+simply(
+    "CheckpointSaver.append",
+    "InvalidStatus",
+    lambda s: s.saver.append("x", StateSnapshot(status="lost")),
 )
 simply(
     "CheckpointSaver.append",
@@ -333,7 +348,7 @@ def test_the_table_is_the_documentation():
 async def test_documented_errors_are_raised(place, case):
     """The call raises exactly the class its docstring names."""
     scene = Scene(place)
-    expected = getattr(durably, case[1], None) or ValueError
+    expected = getattr(durably, case[1])
     try:
         with pytest.raises(expected) as caught:
             await PROVOCATIONS[case](scene)

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 COMMANDS = re.findall(r"^\$ (.*)$", README, re.MULTILINE)
-EXPECTED = ["'Noted.'", "name='fetch'", "'Plan a trip.'"]
+EXPECTED = ["'Noted.'", "answer: 3 pages", "'Plan a trip.'", "1 0"]
 
 
 @pytest.mark.parametrize(("block", "expected"), list(zip(BLOCKS, EXPECTED, strict=True)))
@@ -34,6 +34,19 @@ def test_a_segment_is_stored_once(tmp_path):
         command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
     )
     assert told.stdout.count("Entry(") == 2
+
+
+def test_a_completed_run_is_not_done_again(tmp_path):
+    """The second block, run twice on one file, fetches three pages once and answers twice."""
+    command = [sys.executable, "-c", BLOCKS[1]]
+    told = [
+        subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+        ).stdout.split("\n")
+        for _ in range(2)
+    ]
+    assert told[0] == ["fetching 1", "fetching 2", "fetching 3", "answer: 3 pages", ""]
+    assert told[1] == ["answer: 3 pages", ""]
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@
 hands out; ``durably.logstore`` is what a backend implements.
 """
 
-from durably._open import open  # noqa: A004 - as documented: durably.open
+from durably._open import open as open  # noqa: A004 - as documented: durably.open
 from durably.capabilities import Capabilities, Durability, Limits, Writers
 from durably.contracts import Checkpointer, CheckpointSaver, Claim, Session
 from durably.entries import (
@@ -37,6 +37,7 @@ from durably.errors import (
     InvalidConfig,
     InvalidId,
     InvalidLimit,
+    InvalidStatus,
     InvalidUrl,
     NotSerializable,
     RecordTooLarge,
@@ -54,6 +55,8 @@ from durably.errors import (
 from durably.logstore import LogStore, Page
 from durably.memory import MemoryLogStore
 from durably.runs import (
+    RUN_STATUSES,
+    SNAPSHOT_STATUSES,
     Checkpoint,
     InterruptReason,
     Rewound,
@@ -68,6 +71,8 @@ from durably.runs import (
 from durably.storage import Storage
 
 __all__ = [
+    "RUN_STATUSES",
+    "SNAPSHOT_STATUSES",
     "AssistantTextEntry",
     "BackendBroken",
     "BackendConflict",
@@ -93,6 +98,7 @@ __all__ = [
     "InvalidConfig",
     "InvalidId",
     "InvalidLimit",
+    "InvalidStatus",
     "InvalidUrl",
     "JsonObject",
     "JsonValue",
@@ -129,6 +135,5 @@ __all__ = [
     "WrongLoop",
     "WrongProcess",
     "drop_dangling_tool_calls",
-    "open",
     "pending_tool_calls",
 ]

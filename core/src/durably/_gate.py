@@ -161,6 +161,11 @@ class Gate(LogStore):
         await self._store.maintain()
 
     @override
+    async def describe(self) -> dict[str, str]:
+        await self.check()
+        return await self._store.describe()
+
+    @override
     async def aclose(self) -> None:
         self._closed = True
         if not self.home.is_another_process():

@@ -1,22 +1,42 @@
-"""The one hook a backend implements, and the markers for it."""
+"""The one hook a backend implements, what it returns, and the markers for it."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+import msgspec
 import pluggy
 
-if TYPE_CHECKING:
-    from durably.plugins import BackendSpec
+from durably.capabilities import Capabilities, Limits
 
-__all__ = ["PROJECT", "durably_backends", "hookimpl", "hookspec"]
+__all__ = ["CONTRACT", "PROJECT", "BackendSpec", "durably_backends", "hookimpl", "hookspec"]
 
 PROJECT = "durably"
+
+CONTRACT = (1, 0)
+"""The version of the contract between core and backends: a backend's major must be this one,
+its minor no newer."""
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
+class BackendSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What a backend says of itself.
+
+    ``open`` is ``"package.module:function"``; the function takes a ``StorageUrl`` and returns a
+    ``LogStore``, or a ``Storage`` with contracts of its own. ``requires`` names what it imports
+    and how that is installed, as in ``(("redis", "redis>=5"),)``.
+    """
+
+    name: str
+    schemes: tuple[str, ...]
+    open: str
+    contract: tuple[int, int]
+    capabilities: Capabilities
+    requires: tuple[tuple[str, str], ...] = ()
+    limits: Limits = Limits()
+
+
 @hookspec
-def durably_backends() -> "Sequence[BackendSpec]":
+def durably_backends() -> Sequence[BackendSpec]:
     """Describe the backends this plugin offers, as frozen data and without importing drivers."""
     raise RuntimeError("a specification is not called")

@@ -12,6 +12,7 @@ from typing import NoReturn, cast
 import msgspec
 
 from durably._raw import RawObject, join_items, join_object, split_array, split_object
+from durably.checks import check_status
 from durably.codec import Codec, load_json, named
 from durably.entries import ENTRY_TYPES, PART_TYPES, Entry, JsonObject
 from durably.errors import CorruptRecord, NotSerializable, UnknownEntryType
@@ -150,7 +151,7 @@ def encode_head(head: RunHead) -> bytes:
         NotSerializable: it is not one, or JSON cannot give it back exactly.
     """
     data = _head.encode(head, "head")
-    _check_status(head.status, RUN_STATUSES, "head")
+    check_status("head.status", head.status, RUN_STATUSES)
     return data
 
 
@@ -163,13 +164,8 @@ def encode_snapshot(snapshot: StateSnapshot) -> bytes:
     if type(snapshot) is StateSnapshot:
         snapshot = msgspec.structs.replace(snapshot, messages=[])
     data = _snapshot.encode(snapshot, "snapshot")
-    _check_status(snapshot.status, SNAPSHOT_STATUSES, "snapshot")
+    check_status("snapshot.status", snapshot.status, SNAPSHOT_STATUSES)
     return data
-
-
-def _check_status(status: str, known: Sequence[str], path: str) -> None:
-    if status not in known:
-        raise NotSerializable(f"{path}.status", f"it is none of {', '.join(known)}")
 
 
 def decode_snapshot(log: LogId, record: str, data: bytes) -> StateSnapshot:

@@ -14,7 +14,13 @@ from durably._records import (
     encode_segment,
 )
 from durably._typing import override
-from durably.checks import MAX_LIST_LIMIT, check_count, check_revision_token, check_seconds
+from durably.checks import (
+    MAX_LIST_LIMIT,
+    check_count,
+    check_revision_token,
+    check_seconds,
+    check_status,
+)
 from durably.contracts import Checkpointer, Claim
 from durably.entries import Entry
 from durably.errors import CorruptRecord, RecordTooLarge, RevisionConflict
@@ -80,8 +86,8 @@ class LogCheckpointer(Checkpointer):
         after: str | None = None,
         limit: int = 100,
     ) -> Page[RunInfo]:
-        if status is not None and status not in RUN_STATUSES:
-            raise ValueError(f"status must be one of {', '.join(RUN_STATUSES)}")
+        if status is not None:
+            check_status("status", status, RUN_STATUSES)
         check_count("limit", limit, minimum=1, maximum=MAX_LIST_LIMIT)
         saved_by = None if idle_for is None else self._clock() - check_seconds("idle_for", idle_for)
         filtered = status is not None or saved_by is not None
@@ -149,6 +155,10 @@ class _LogClaim(Claim):
     @override
     def revision(self) -> int:
         return self._revision
+
+    @override
+    def __repr__(self) -> str:
+        return f"Claim(run_id={self.run_id!r}, revision={self.revision})"
 
     @override
     async def append(self, entries: Sequence[Entry], head: RunHead) -> int:

@@ -1,6 +1,6 @@
 """What an id, a count, a time and a size may be: the same on every backend."""
 
-from durably.errors import InvalidId, InvalidLimit, RecordTooLarge
+from durably.errors import InvalidId, InvalidLimit, InvalidStatus, RecordTooLarge
 
 __all__ = [
     "MAX_COUNT",
@@ -15,6 +15,7 @@ __all__ = [
     "check_revision_token",
     "check_seconds",
     "check_size",
+    "check_status",
 ]
 
 MAX_ID_BYTES = 256
@@ -88,6 +89,16 @@ def check_bytes(name: str, value: bytes) -> None:
     """
     if type(value) is not bytes:
         raise TypeError(f"{name} must be bytes, not {type(value).__name__}")
+
+
+def check_status(name: str, value: str, known: tuple[str, ...]) -> None:
+    """Refuse a status that is none of those known.
+
+    Raises:
+        InvalidStatus: it is none of them.
+    """
+    if value not in known:
+        raise InvalidStatus(name, value, known=known)
 
 
 def check_size(log: object, what: str, size: int, limit: int) -> None:

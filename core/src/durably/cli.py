@@ -2,20 +2,15 @@
 
 import sys
 
-from durably.errors import DurablyError
-
 __all__ = ["main"]
 
 
 def main() -> None:
     """Run the command line; exit with 1 for an error of ours, 2 for wrong usage."""
     try:
-        from durably._commands import app  # noqa: PLC0415 - the extra may be missing
+        from durably.commands.running import run  # noqa: PLC0415 - the extra may be missing
     except ModuleNotFoundError as error:
         if error.name not in ("rich", "typer"):
             raise
         sys.exit('durably: the command line needs: pip install "durably[cli]"')
-    try:
-        app()
-    except DurablyError as error:
-        sys.exit(f"durably: {error}")
+    sys.exit(run(sys.argv[1:]))

@@ -5,9 +5,9 @@ import os
 import re
 import time
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self, TypeAlias, cast
+from typing import Annotated, Any, Self, TypeAlias, cast
 from urllib.parse import quote
 
 import pydantic
@@ -22,7 +22,18 @@ __all__ = ["ENVIRONMENT_VARIABLE", "Source", "StorageConfig", "open_storage"]
 
 ENVIRONMENT_VARIABLE = "DURABLY_URL"
 
-_REFERENCE = re.compile(r"\$\{(\w+)\}")
+_REFERENCE = re.compile(r"\$\{([^{}]*)\}")
+_INVALID = object()
+"""What a reader returns for a text that is none of its kind, whose words may repeat a secret."""
+
+
+def _check_scalar(value: object) -> object:
+    if not isinstance(value, str | int | float):
+        raise ValueError("must be text, a number, true or false")  # noqa: TRY004 - for pydantic
+    return value
+
+
+_Scalar = Annotated[str | int | float | bool, pydantic.BeforeValidator(_check_scalar)]
 
 
 class StorageConfig(pydantic.BaseModel):
@@ -38,7 +49,7 @@ class StorageConfig(pydantic.BaseModel):
     )
 
     url: str
-    options: dict[str, str | int | float | bool] = {}
+    options: dict[str, _Scalar] = {}
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -58,7 +69,7 @@ class StorageConfig(pydantic.BaseModel):
             InvalidConfig: a key is unknown, missing, or of a wrong type.
         """
         try:
-            return cls.model_validate(mapping)
+            return cls.model_validate(dict(mapping))
         except pydantic.ValidationError as error:
             raise InvalidConfig(f"the storage configuration is wrong: {_reasons(error)}") from None
 
@@ -100,11 +111,18 @@ class StorageConfig(pydantic.BaseModel):
         return repr(self)
 
     @override
-    def __repr__(self) -> str:
+    def __repr_args__(self) -> Iterator[tuple[None, str]]:
+        yield None, self._shown()
+
+    def _shown(self) -> str:
+        """Return the URL with its options, its references and whatever is secret masked."""
         try:
-            return f"StorageConfig({str(self.storage_url())!r})"
-        except (InvalidConfig, InvalidUrl):
-            return "StorageConfig(...)"
+            url = parse_url(_REFERENCE.sub("***", self.url))
+        except InvalidUrl:
+            return "***"
+        for name, value in self.options.items():
+            url.options[name] = _REFERENCE.sub("***", str(value))
+        return str(url)
 
 
 Source: TypeAlias = "str | StorageConfig | Mapping[str, Any] | None"
@@ -142,16 +160,20 @@ def _reasons(error: pydantic.ValidationError) -> str:
     """Say what pydantic found wrong, and where; it is told to hide what was given."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     return "; ".join(
-        f"{'.'.join(map(str, one['loc']))}: {one['msg']}" if one["loc"] else one["msg"]
+        ": ".join([*([".".join(map(str, one["loc"]))] if one["loc"] else []), _words(one["msg"])])
         for one in found
     )
+
+
+def _words(message: str) -> str:
+    return message.removeprefix("Value error, ")
 
 
 def _resolved(text: str, *, in_url: bool) -> str:
     def value(match: re.Match[str]) -> str:
         name = match[1]
         if name not in os.environ:
-            raise InvalidConfig(f"the environment variable {name} is not set")
+            raise InvalidConfig(f"the environment variable {name!a} is not set")
         return quote(os.environ[name], safe="") if in_url else os.environ[name]
 
     return _REFERENCE.sub(value, text)
@@ -165,7 +187,7 @@ def _text(value: str | float) -> str:
 
 def _read(file: Path) -> Any:  # noqa: ANN401 - whatever the file holds
     readers: dict[str, Callable[[str], Any]] = {
-        ".json": json.loads,
+        ".json": _json,
         ".toml": tomllib.loads,
         ".yaml": _yaml,
         ".yml": _yaml,
@@ -173,12 +195,32 @@ def _read(file: Path) -> Any:  # noqa: ANN401 - whatever the file holds
     reader = readers.get(file.suffix.lower())
     if reader is None:
         raise InvalidConfig(f"{str(file)!a} is no .toml, .yaml or .json file")
+    values = _parsed(file, reader)
+    if values is _INVALID:
+        raise InvalidConfig(f"{str(file)!a} is no valid {file.suffix[1:]}")
+    return values
+
+
+def _parsed(file: Path, reader: Callable[[str], Any]) -> Any:  # noqa: ANN401
     try:
         return reader(file.read_text("utf-8"))
     except OSError as error:
         raise InvalidConfig(f"{str(file)!a} cannot be read: {error.strerror}") from error
-    except ValueError:  # the parsers' words may repeat a line of the file
-        raise InvalidConfig(f"{str(file)!a} is no valid {file.suffix[1:]}") from None
+    except InvalidConfig:
+        raise
+    except ValueError:
+        return _INVALID
+
+
+def _json(text: str) -> Any:  # noqa: ANN401
+    return json.loads(text, object_pairs_hook=_object)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a key given twice, as TOML does; JSON's own reader takes the last in silence."""
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a key is given twice")
+    return dict(pairs)
 
 
 def _yaml(text: str) -> Any:  # noqa: ANN401 - whatever the text holds
@@ -192,4 +234,4 @@ def _yaml(text: str) -> Any:  # noqa: ANN401 - whatever the text holds
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError:
-        raise ValueError("invalid YAML") from None
+        return _INVALID

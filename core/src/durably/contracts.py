@@ -181,6 +181,7 @@ class Checkpointer(ABC):
             InvalidLimit: ``expected_revision`` is not an integer of at least 0.
             RevisionConflict: the run is at another revision: the caller no longer owns it.
             NotSerializable: an entry or the head holds what JSON cannot give back exactly.
+            InvalidStatus: the head's status is none of ``RUN_STATUSES``.
             RecordTooLarge: the entries, or the head, are larger than the backend's limit.
         """
 
@@ -228,7 +229,7 @@ class Checkpointer(ABC):
 
         Raises:
             InvalidLimit: ``limit`` or ``idle_for`` is out of its range.
-            ValueError: ``status`` is none of the four.
+            InvalidStatus: ``status`` is none of the four.
             CorruptRecord: the head of a run cannot be read.
         """
 
@@ -236,7 +237,8 @@ class Checkpointer(ABC):
     async def claim(self, run_id: str) -> "Claim":
         """Take a run over: whoever held it gets ``RevisionConflict`` at the next save.
 
-        An existing run's head is saved again, which moves its revision. Of several that claim
+        Merely to look, use ``load``: a claim is a save, and the run counts as not idle. An
+        existing run's head is saved again, which moves its revision. Of several that claim
         one run at once, at least one succeeds, and the last to succeed owns it. A run that does
         not exist is owned by the first to append.
 
@@ -287,6 +289,7 @@ class Claim(ABC):
         Raises:
             RevisionConflict: another worker took the run over.
             NotSerializable: an entry or the head holds what JSON cannot give back exactly.
+            InvalidStatus: the head's status is none of ``RUN_STATUSES``.
             RecordTooLarge: the entries, or the head, are larger than the backend's limit.
         """
 
@@ -321,6 +324,7 @@ class CheckpointSaver(ABC):
 
         Raises:
             NotSerializable: it holds what JSON cannot give back exactly.
+            InvalidStatus: its status is none of ``SNAPSHOT_STATUSES``.
             RecordTooLarge: the whole snapshot is larger than the backend's limit.
             CorruptRecord: the thread's stored snapshots cannot be read.
         """

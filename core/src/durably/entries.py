@@ -64,11 +64,11 @@ class FilePart(_Tagged, frozen=True, kw_only=True, tag="file"):
 
 
 Part: TypeAlias = TextPart | ImagePart | FilePart
-Content: TypeAlias = str | list[Part]
+Content: TypeAlias = str | Sequence[Part]
 
 
 class InputEntry(_Tagged, frozen=True, kw_only=True, tag="input"):
-    """What was said to the model; ``role`` is ``user``, ``system`` or ``developer``."""
+    """What was said to the model; ``role`` says by whom, such as ``user`` or ``system``."""
 
     role: str
     content: Content
@@ -107,7 +107,7 @@ class ToolResultEntry(_Tagged, frozen=True, kw_only=True, tag="tool_result"):
     output: str
     is_error: bool = False
     raw: JsonValue = None
-    parts: list[Part] | None = None
+    parts: Sequence[Part] | None = None
     trimmed_chars: int = 0
 
 

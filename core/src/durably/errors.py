@@ -4,6 +4,7 @@
 
     DurablyError
     ├── InvalidId            ValueError       an id no backend may store
+    ├── InvalidStatus        ValueError       a status that is none of those there are
     ├── InvalidLimit         ValueError       a count or time out of its range
     ├── InvalidUrl           ValueError       a storage URL that cannot be read
     ├── NotSerializable      TypeError        a value that JSON cannot hold exactly
@@ -47,6 +48,7 @@ __all__ = [
     "InvalidConfig",
     "InvalidId",
     "InvalidLimit",
+    "InvalidStatus",
     "InvalidUrl",
     "NotSerializable",
     "RecordTooLarge",
@@ -82,7 +84,8 @@ class DurablyError(Exception):
     hint: str
 
     def __init__(self, message: str, *, hint: str = "") -> None:
-        super().__init__(f"{message}. {hint}" if hint else message)
+        stop = "" if message.endswith("?") else "."
+        super().__init__(f"{message}{stop} {hint}" if hint else message)
         self.hint = hint
 
     @override
@@ -130,6 +133,17 @@ class InvalidLimit(DurablyError, ValueError):
         self.value = value
         self.minimum = minimum
         self.maximum = maximum
+
+
+class InvalidStatus(DurablyError, ValueError):
+    """A status that is none of those there are; nothing was touched."""
+
+    def __init__(self, name: str, value: object, *, known: tuple[str, ...]) -> None:
+        shown = _shortened(value) if isinstance(value, str) else type(value).__name__
+        super().__init__(f"{name} is {shown}, and must be one of {', '.join(known)}")
+        self.name = name
+        self.value = value
+        self.known = known
 
 
 class InvalidUrl(DurablyError, ValueError):
@@ -225,7 +239,7 @@ class RevisionConflict(DurablyError):
     def __init__(self, log: object, *, expected: int, actual: int) -> None:
         super().__init__(
             f"{log} is at revision {actual}, not at the expected {expected}",
-            hint="Somebody else changed it: load it again before you write",
+            hint="Load it again before you write; a worker whose claim gets this has lost the run",
         )
         self.log = log
         self.expected = expected

@@ -380,6 +380,17 @@ class LogStore(ABC):
     async def maintain(self) -> None:  # noqa: B027 - not every store has something to tidy
         """Tidy up what earlier operations left behind; the default has nothing to do."""
 
+    async def describe(self) -> dict[str, str]:
+        """Say what is underneath, for a person who diagnoses: at most one round trip.
+
+        ``engine`` names the engine and its version; the rest are its settings that matter, as
+        the engine itself answers them. No value holds a secret.
+
+        Returns:
+            Facts by name; the default has none.
+        """
+        return {}
+
     @abstractmethod
     async def aclose(self) -> None:
         """Release everything; a second call does nothing."""

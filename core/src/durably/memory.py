@@ -1,6 +1,7 @@
 """The log store that keeps nothing: ``memory://``, and the oracle of the model tests."""
 
 import copy
+import platform
 import threading
 from collections.abc import Iterable
 from itertools import islice
@@ -190,6 +191,11 @@ class MemoryLogStore(LogStore):
         view._namespace = namespace  # noqa: SLF001 - one of us
         view._owner = False  # noqa: SLF001
         return view
+
+    @override
+    async def describe(self) -> dict[str, str]:
+        _ = self._opened.shelf
+        return {"engine": f"memory of this process, Python {platform.python_version()}"}
 
     @override
     async def aclose(self) -> None:

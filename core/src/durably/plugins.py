@@ -16,21 +16,18 @@ one scheme are a conflict in words. pluggy checks the hook and calls it.
 
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable
 from importlib import metadata
 
 import msgspec
-import pluggy
 
-from durably import _hooks
-from durably._hooks import hookimpl
+from durably._asking import ask
+from durably._hooks import CONTRACT, BackendSpec, hookimpl
 from durably._typing import override
-from durably.capabilities import Capabilities, Limits
 from durably.errors import (
     BackendBroken,
     BackendConflict,
     BackendNotInstalled,
-    ContractMismatch,
     DurablyError,
     UnknownScheme,
 )
@@ -51,33 +48,12 @@ __all__ = [
     "unregister",
 ]
 
-CONTRACT = (1, 0)
-"""The version of the contract between core and backends: a backend's major must be this one,
-its minor no newer."""
-
 GROUP = "durably.backends"
 DISABLE = "DURABLY_DISABLE_BACKENDS"
 """An environment variable: schemes that are not to be used, with commas between them."""
 
 FIRST_PARTY = {"sqlite": "sqlite"}
 """Schemes of our own distributions, and the extra that installs each."""
-
-
-class BackendSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backend says of itself.
-
-    ``open`` is ``"package.module:function"``; the function takes a ``StorageUrl`` and returns a
-    ``LogStore``, or a ``Storage`` with contracts of its own. ``requires`` names what it imports
-    and how that is installed, as in ``(("redis", "redis>=5"),)``.
-    """
-
-    name: str
-    schemes: tuple[str, ...]
-    open: str
-    contract: tuple[int, int]
-    capabilities: Capabilities
-    requires: tuple[tuple[str, str], ...] = ()
-    limits: Limits = Limits()
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,13 +69,16 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.distribution} {self.version}"
 
 
+class _Registered(msgspec.Struct, frozen=True):
+    plugin: object
+    spec: BackendSpec
+
+
 class Backends:
     """The backends of a process: those registered, and those installed distributions offer."""
 
     def __init__(self) -> None:
-        self._manager = pluggy.PluginManager(_hooks.PROJECT)
-        self._manager.add_hookspecs(_hooks)
-        self._registered: dict[str, BackendSpec] = {}
+        self._registered: dict[str, _Registered] = {}
         self._found: dict[str, BackendSpec] = {}
 
     def register(self, plugin: object) -> None:
@@ -107,18 +86,36 @@ class Backends:
 
         Raises:
             BackendBroken: it does not implement the hook, or returns something else.
+            BackendConflict: another registered plugin has one of its schemes.
             ContractMismatch: it was made for another contract.
         """
-        for spec in self._ask(plugin, f"the registered plugin {_label(plugin)}"):
-            self._registered |= dict.fromkeys(spec.schemes, spec)
+        who = f"the registered plugin {_label(plugin)}"
+        mine = {
+            scheme: _Registered(plugin, spec)
+            for spec in ask(plugin, who, name=who)
+            for scheme in spec.schemes
+        }
+        others = {
+            scheme: one for scheme, one in self._registered.items() if one.plugin is not plugin
+        }
+        for scheme in mine:
+            if scheme in others:
+                rivals = (others[scheme].plugin, plugin)
+                raise BackendConflict(scheme, tuple(f"plugin {_label(one)}" for one in rivals))
+        self._registered = others | mine
 
     def unregister(self, plugin: object) -> None:
-        """Forget a registered plugin."""
-        specs = self._call(plugin)
-        self._manager.unregister(plugin)
-        for spec in specs:
-            for scheme in spec.schemes:
-                self._registered.pop(scheme, None)
+        """Forget a registered plugin.
+
+        Raises:
+            ValueError: it is not registered.
+        """
+        others = {
+            scheme: one for scheme, one in self._registered.items() if one.plugin is not plugin
+        }
+        if len(others) == len(self._registered):
+            raise ValueError(f"the plugin {_label(plugin)} is not registered")
+        self._registered = others
 
     def find(self, scheme: str) -> BackendSpec:
         """Return the backend of a scheme; ``redis+cluster`` is looked up as ``redis``.
@@ -136,10 +133,11 @@ class Backends:
             raise BackendNotInstalled(
                 f"backend {base!r} is disabled", hint=f"Take it out of {DISABLE} to use it"
             )
-        known = self._registered.get(base) or self._found.get(base)
-        if known is None:
-            known = self._found[base] = self._load(self._offer(base))
-        return known
+        if base in self._registered:
+            return self._registered[base].spec
+        if base not in self._found:
+            self._found[base] = self._load(self._offer(base))
+        return self._found[base]
 
     def schemes(self) -> tuple[str, ...]:
         """Return every scheme that is registered or offered and not disabled, sorted."""
@@ -174,55 +172,15 @@ class Backends:
                 f"{who} failed to import: {type(error).__name__}: {error}"
             ) from error
         offered = {one.scheme for one in offers() if one.distribution == offer.distribution}
-        for spec in self._ask(plugin, who, name=offer.distribution):
-            if not offered.issuperset(spec.schemes):
-                claimed = ", ".join(sorted(set(spec.schemes) - offered))
-                raise BackendBroken(f"{who} claims {claimed} without an entry point of that name")
+        specs = ask(plugin, who, name=offer.distribution)
+        claimed = {scheme for spec in specs for scheme in spec.schemes}
+        if not claimed <= offered:
+            extra = ", ".join(sorted(claimed - offered))
+            raise BackendBroken(f"{who} claims {extra} without an entry point of that name")
+        for spec in specs:
             if offer.scheme in spec.schemes:
                 return spec
         raise BackendBroken(f"{who} describes no backend for {offer.scheme}://")
-
-    def _ask(self, plugin: object, who: str, *, name: str | None = None) -> Sequence[BackendSpec]:
-        """Register a plugin unless it is, and return what it describes, checked."""
-        was_known = self._manager.is_registered(plugin)
-        try:
-            if not was_known:
-                self._manager.register(plugin)
-            self._manager.check_pending()
-            specs = self._call(plugin)
-            _check(specs, who, name or who)
-        except DurablyError:
-            self._forget(plugin, known=was_known)
-            raise
-        except Exception as error:
-            self._forget(plugin, known=was_known)
-            raise BackendBroken(f"{who} cannot be used: {type(error).__name__}: {error}") from error
-        return specs
-
-    def _forget(self, plugin: object, *, known: bool) -> None:
-        if not known and self._manager.is_registered(plugin):
-            self._manager.unregister(plugin)
-
-    def _call(self, plugin: object) -> Sequence[BackendSpec]:
-        others = [one for one in self._manager.get_plugins() if one is not plugin]
-        answers = self._manager.subset_hook_caller("durably_backends", others)()
-        return [spec for answer in answers for spec in answer]
-
-
-def _check(specs: Sequence[object], who: str, name: str) -> None:
-    if not specs:
-        raise BackendBroken(f"{who} implements no hook durably_backends that describes a backend")
-    for spec in specs:
-        if not isinstance(spec, BackendSpec):
-            raise BackendBroken(f"{who} describes a {type(spec).__name__}, not a BackendSpec")
-        try:
-            msgspec.convert(spec, BackendSpec)
-            msgspec.convert(msgspec.structs.asdict(spec), BackendSpec)
-        except msgspec.ValidationError as error:
-            raise BackendBroken(f"{who} describes itself wrongly: {error}") from error
-        major, minor = spec.contract
-        if major != CONTRACT[0] or minor > CONTRACT[1]:
-            raise ContractMismatch(name, implemented=spec.contract, spoken=CONTRACT)
 
 
 def _label(plugin: object) -> str:
@@ -235,13 +193,21 @@ def _disabled() -> set[str]:
 
 def offers() -> list[Offer]:
     """Return what installed distributions offer, by their metadata; nothing is imported."""
-    found: dict[tuple[str, str], Offer] = {}
-    for entry in metadata.entry_points(group=GROUP):
-        distribution = entry.dist.name if entry.dist else "unknown"
-        version = entry.dist.version if entry.dist else "unknown"
-        offer = Offer(scheme=entry.name, distribution=distribution, version=version, entry=entry)
-        found.setdefault((entry.name, distribution), offer)
-    return sorted(found.values(), key=lambda offer: (offer.scheme, offer.distribution))
+    return sorted(
+        (_offer(entry) for entry in metadata.entry_points(group=GROUP)),
+        key=lambda offer: (offer.scheme, offer.distribution, offer.entry.value),
+    )
+
+
+def _offer(entry: metadata.EntryPoint) -> Offer:
+    """Return an entry point as an offer; one that lost the rest of its metadata is nameless."""
+    distribution = entry.dist
+    return Offer(
+        scheme=entry.name,
+        distribution=(distribution and distribution.name) or "unknown",
+        version=(distribution and distribution.version) or "unknown",
+        entry=entry,
+    )
 
 
 def open_backend(spec: BackendSpec, url: StorageUrl) -> LogStore | Storage:
@@ -249,26 +215,50 @@ def open_backend(spec: BackendSpec, url: StorageUrl) -> LogStore | Storage:
 
     Raises:
         BackendNotInstalled: something it requires is not installed.
-        BackendBroken: it cannot be imported for another reason.
+        BackendBroken: it cannot be imported for another reason, or makes something else.
         InvalidUrl: it cannot read the URL or one of its options.
     """
+    try:
+        opened = _imported(spec)(url)
+    except DurablyError:
+        raise
+    except ImportError as error:
+        raise _unimportable(spec, error) from error
+    if not isinstance(opened, LogStore | Storage):
+        raise BackendBroken(
+            f"backend {spec.name!r} opened a value of type {type(opened).__name__}",
+            hint="Return a LogStore or a Storage",
+        )
+    return opened
+
+
+def _imported(spec: BackendSpec) -> Callable[[StorageUrl], object]:
     module, _, function = spec.open.partition(":")
     try:
-        make = getattr(importlib.import_module(module), function)
-    except ModuleNotFoundError as error:
-        missing = dict(spec.requires).get((error.name or "").partition(".")[0])
-        if missing is None:
-            raise BackendBroken(f"backend {spec.name!r} failed to import: {error}") from error
-        raise BackendNotInstalled(
-            f"backend {spec.name!r} needs {missing!r}, which is not installed",
-            hint=f'Install it with: pip install "{missing}"',
-        ) from error
+        make: Callable[[StorageUrl], object] = getattr(importlib.import_module(module), function)
+    except ImportError:
+        raise
     except Exception as error:
         raise BackendBroken(
             f"backend {spec.name!r} failed to import: {type(error).__name__}: {error}"
         ) from error
-    opened: LogStore | Storage = make(url)
-    return opened
+    return make
+
+
+def _unimportable(spec: BackendSpec, error: ImportError) -> DurablyError:
+    """Say what to install, if it is a module that the backend requires; else that it is broken."""
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        for module, requirement in spec.requires:
+            if _lies_in(error.name, module) or _lies_in(module, error.name):
+                return BackendNotInstalled(
+                    f"backend {spec.name!r} needs {requirement!r}, which is not installed",
+                    hint=f'Install it with: pip install "{requirement}"',
+                )
+    return BackendBroken(f"backend {spec.name!r} failed to import: {type(error).__name__}: {error}")
+
+
+def _lies_in(module: str, package: str) -> bool:
+    return f"{module}.".startswith(f"{package}.")
 
 
 backends = Backends()

@@ -1,6 +1,7 @@
 """What the contracts hand out: segments, heads, snapshots, and what they are made of."""
 
-from typing import Literal, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Literal, Self, TypeAlias
 
 import msgspec
 
@@ -35,7 +36,9 @@ SNAPSHOT_STATUSES: tuple[SnapshotStatus, ...] = (
 
 
 class _Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    pass
+    def replace(self, **changes: Any) -> Self:  # noqa: ANN401 - the fields' own types
+        """Return a copy with some fields changed: ``head.replace(turns=head.turns + 1)``."""
+        return msgspec.structs.replace(self, **changes)
 
 
 class Segment(_Value, frozen=True, kw_only=True):
@@ -116,7 +119,7 @@ class StateSnapshot(_Value, frozen=True, kw_only=True):
 
     version: int = 1
     status: str = "idle"
-    messages: list[Entry] = []
+    messages: Sequence[Entry] = []
     turn: int = 0
     usage: JsonObject = {}
     interrupt: InterruptReason | None = None

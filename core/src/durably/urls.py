@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Collection
+from typing import Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 import msgspec
@@ -11,7 +12,9 @@ from durably.errors import InvalidUrl
 
 __all__ = ["StorageUrl", "closest", "is_secret", "parse_url"]
 
-_SECRET_WORDS = ("password", "secret", "token", "key")
+_SECRET_WORDS = ("auth", "credential", "key", "pass", "pwd", "secret", "signature", "token")
+_AS_IS = "/*"
+"""What is shown without percent-encoding: the parts of a path, and what hides a secret."""
 
 
 class StorageUrl(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,20 +48,25 @@ class StorageUrl(msgspec.Struct, frozen=True, kw_only=True):
 
     @override
     def __str__(self) -> str:
-        user = "" if self.username is None else quote(self.username, safe="")
+        user = "" if self.username is None else quote(self.username, safe="*")
         secret = "" if self.password is None else ":***"
         at = "@" if user or secret else ""
         port = "" if self.port is None else f":{self.port}"
         options = "&".join(
-            f"{name}={'***' if is_secret(name) else quote(value)}"
+            f"{name}={'***' if is_secret(name) else quote(value, safe=_AS_IS)}"
             for name, value in self.options.items()
         )
         query = f"?{options}" if options else ""
-        return f"{self.scheme}://{user}{secret}{at}{self.host}{port}{quote(self.path)}{query}"
+        path = quote(self.path, safe=_AS_IS)
+        return f"{self.scheme}://{user}{secret}{at}{self.host}{port}{path}{query}"
 
     @override
     def __repr__(self) -> str:
         return f"StorageUrl({str(self)!r})"
+
+    @override
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("url", str(self))]
 
 
 def is_secret(name: str) -> bool:
@@ -80,40 +88,71 @@ def parse_url(url: str) -> StorageUrl:
             is a path; the message says what to write instead.
     """
     _check_text(url)
-    try:
-        parts = urlsplit(url)
-        pairs = parse_qsl(
-            parts.query, keep_blank_values=True, strict_parsing=bool(parts.query), errors="strict"
-        )
-        decoded = [
-            None if part is None else unquote(part, errors="strict")
-            for part in (parts.username, parts.password, _host(parts), parts.path)
-        ]
-        port = parts.port
-    except ValueError:  # its text may repeat a password
-        raise InvalidUrl("the URL cannot be read: check its host and its options") from None
-    if len(dict(pairs)) < len(pairs):
+    parts = _parts(url)
+    if parts is None:
+        raise InvalidUrl("the URL cannot be read: check its host and its options")
+    if not parts.scheme:
+        raise InvalidUrl("a scheme is made of letters, digits, '.', '-' and '+'")
+    if len(dict(parts.pairs)) < len(parts.pairs):
         raise InvalidUrl("an option is given twice")
     if parts.fragment:
         raise InvalidUrl("a storage URL has no #fragment", hint="Write # in a path as %23")
-    username, password, host, path = decoded
     return StorageUrl(
         scheme=parts.scheme,
-        username=username,
-        password=password,
-        host=host or "",
-        port=port,
-        path=path or "",
-        options=dict(pairs),
+        username=parts.username,
+        password=parts.password,
+        host=parts.host,
+        port=parts.port,
+        path=parts.path,
+        options=dict(parts.pairs),
     )
+
+
+class _Parts(msgspec.Struct):
+    scheme: str
+    username: str | None
+    password: str | None
+    host: str
+    port: int | None
+    path: str
+    pairs: list[tuple[str, str]]
+    fragment: str
+
+
+def _parts(url: str) -> _Parts | None:
+    """Return the decoded parts of a URL, None for one that cannot be read.
+
+    The standard library's own words are not chained to ours: they may repeat a password.
+    """
+    try:
+        split = urlsplit(url)
+        pairs = parse_qsl(
+            split.query, keep_blank_values=True, strict_parsing=bool(split.query), errors="strict"
+        )
+        return _Parts(
+            scheme=split.scheme,
+            username=None if split.username is None else _decoded(split.username),
+            password=None if split.password is None else _decoded(split.password),
+            host=_decoded(_host(split)),
+            port=split.port,
+            path=_decoded(split.path),
+            pairs=pairs,
+            fragment=split.fragment,
+        )
+    except ValueError:
+        return None
+
+
+def _decoded(text: str) -> str:
+    return unquote(text, errors="strict")
 
 
 def _host(parts: SplitResult) -> str:
     """Return the host as it was written; ``hostname`` would fold its case."""
     host = parts.netloc.rpartition("@")[2]
-    if parts.port is not None:
-        host = host.rpartition(":")[0]
-    return host.removeprefix("[").removesuffix("]")
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
 
 
 def _check_text(url: str) -> None:

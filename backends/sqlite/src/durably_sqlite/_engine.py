@@ -1,8 +1,10 @@
 """The connection behind a log store and its scoped views: opened once, hopped to, closed."""
 
 import asyncio
+import contextlib
 import sqlite3
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, cast
@@ -37,6 +39,16 @@ class Engine:
         self._database: aiosqlite.Connection | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
+
+    def __del__(self) -> None:
+        """End the thread of a connection that was never closed.
+
+        From a thread without an event loop: aiosqlite would else announce the end to a loop that
+        may be closed by then.
+        """
+        if self._database is not None:
+            with contextlib.suppress(RuntimeError):  # no new thread while the interpreter ends
+                threading.Thread(target=_end, args=(self._database,), daemon=True).start()
 
     async def hop(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run an operation on the connection's thread; cancelled, it is still done whole.
@@ -122,6 +134,12 @@ class Engine:
             await asyncio.shield(connected.close())
             raise
         return connected
+
+
+def _end(database: aiosqlite.Connection) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        cast("_Stoppable", database).stop()
 
 
 def _made_on_daemon_thread(make: Callable[[], T]) -> T:

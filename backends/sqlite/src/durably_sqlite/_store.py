@@ -2,9 +2,10 @@
 
 import copy
 import os
+import sqlite3
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from typing_extensions import override
 
@@ -136,9 +137,29 @@ class SQLiteLogStore(LogStore):
         return view
 
     @override
+    async def describe(self) -> dict[str, str]:
+        return await self._engine.hop(_describe)
+
+    @override
     async def aclose(self) -> None:
         if self._owner:
             await self._engine.aclose()
+
+
+def _describe(connection: sqlite3.Connection) -> dict[str, str]:
+    """Read the settings back from the engine."""
+
+    def pragma(name: str) -> Any:  # noqa: ANN401 - text or a number
+        return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+    levels = {number: name for name, number in SYNCHRONOUS.items()}
+    return {
+        "engine": f"SQLite {sqlite3.sqlite_version}",
+        "journal_mode": pragma("journal_mode"),
+        "synchronous": levels.get(pragma("synchronous"), "unknown"),
+        "page_size": f"{pragma('page_size')} bytes",
+        "busy_timeout": f"{pragma('busy_timeout') / 1000:g} s",
+    }
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

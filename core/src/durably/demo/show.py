@@ -88,8 +88,8 @@ async def _resume(storage: Storage, workspace: Workspace, killed: RunSnapshot) -
     recorded = set(_converted(killed.entries))
     lost = set(begun_before) - recorded
     _say("begun", f"{len(begun)} steps, the first of them {begun[0]}")
-    _say("again", f"{len(recorded & set(begun))} of the {len(recorded)} steps recorded before")
-    _say("again", f"{len(lost & set(begun))} of the {len(lost)} begun and not recorded")
+    _say("repeated", f"{len(recorded & set(begun))} of the {len(recorded)} recorded steps")
+    _say("repeated", f"{len(lost & set(begun))} of the {len(lost)} steps cut off by the kill")
     _say_run(run)
     _expect(not recorded & set(begun), "a recorded step was repeated")
     _expect(run.entries[: len(killed.entries)] == killed.entries, "a recorded entry changed")

@@ -1,4 +1,4 @@
-"""The commands of ``durably``."""
+"""``durably demo``."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,17 +7,9 @@ import typer
 
 from durably.demo import run_demo
 
-__all__ = ["app"]
-
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
+__all__ = ["demo"]
 
 
-@app.callback()
-def durably() -> None:
-    """Keep what an LLM agent must not lose, on the storage you already run."""
-
-
-@app.command()
 def demo(
     directory: Annotated[
         Path | None,

@@ -1,0 +1,164 @@
+"""``durably import``: recorded conversations become sessions."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from durably._records import encode_entries, encode_segment
+from durably.checks import check_size
+from durably.commands.arguments import AsJson, Url, open_url
+from durably.commands.chat import BadLine, ChatRun, read_conversation
+from durably.commands.lines import MAX_LINE_BYTES, FileUnreadable, Lines
+from durably.commands.output import complain, count, print_json, print_line
+from durably.commands.progress import Meter
+from durably.errors import (
+    CorruptRecord,
+    InvalidId,
+    NotSerializable,
+    RecordTooLarge,
+    UnknownEntryType,
+)
+from durably.logstore import LogId
+from durably.storage import Storage
+
+__all__ = ["import_"]
+
+MAX_REPORTED = 100
+"""How many bad lines the JSON summary lists; stderr names every one."""
+
+_FAULTS_OF_A_LINE = (
+    BadLine,
+    CorruptRecord,
+    InvalidId,
+    NotSerializable,
+    RecordTooLarge,
+    UnknownEntryType,
+)
+
+
+class Tally(msgspec.Struct, kw_only=True):
+    """What became of the lines of a file, blank ones aside."""
+
+    lines: int = 0
+    sessions: int = 0
+    runs_stored: int = 0
+    runs_known: int = 0
+    empty: int = 0
+    bad: int = 0
+    bad_lines: list[dict[str, object]] = []
+    stopped: str | None = None
+
+
+def import_(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A .jsonl file, or a .jsonl.gz file.", show_default=False
+        ),
+    ],
+    url: Url,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Import recorded conversations in OpenAI chat form, each as a session.
+
+    Each line is a JSON object with id and messages. It becomes the session of that id; a run
+    begins at each user message and is called import-0001 and so on.
+
+    Importing again, or after an interruption, stores nothing twice: a run that is stored stays
+    as it is. A conversation that has grown gets its new runs. Where a stored run differs from
+    the line (another conversation of the same id, a longer last run, or a run that was
+    trimmed), the stored one stays, and the rest of the line is skipped and reported.
+
+    A line that cannot be imported is reported on stderr by its number and skipped as a whole;
+    the exit code is then 1. Blank lines are passed over; no messages, no session.
+
+    With --json, it is one object: lines, sessions (now stored as in the file), runs_stored,
+    runs_known (stored before), empty (without messages), bad, bad_lines [{line, error}] (the
+    first 100), stopped (why the file could not be read to its end, or null).
+    """
+    tally = asyncio.run(_import(file, url))
+    if as_json:
+        print_json(msgspec.structs.asdict(tally))
+    else:
+        print_line(_summary(tally))
+    if tally.bad or tally.stopped:
+        raise typer.Exit(1)
+
+
+async def _import(file: Path, url: str) -> Tally:
+    tally = Tally()
+    with Lines(file) as lines:
+        async with open_url(url) as storage:
+            with Meter(lines.size) as meter:
+                try:
+                    for line in lines:
+                        await _take(storage, lines.number, line, tally)
+                        meter.show(lines.position, tally.sessions)
+                except FileUnreadable as error:
+                    tally.stopped = str(error)
+                    complain(tally.stopped)
+    return tally
+
+
+async def _take(storage: Storage, number: int, line: bytes | None, tally: Tally) -> None:
+    """Import one line, or report it."""
+    if line is not None and not line.strip():
+        return
+    tally.lines += 1
+    try:
+        if line is None:
+            raise BadLine(f"it has over {MAX_LINE_BYTES} bytes")
+        await _store(storage, line, tally)
+    except _FAULTS_OF_A_LINE as error:
+        tally.bad += 1
+        if tally.bad <= MAX_REPORTED:
+            tally.bad_lines.append({"line": number, "error": str(error)})
+        complain(f"line {number}: {error}")
+
+
+async def _store(storage: Storage, line: bytes, tally: Tally) -> None:
+    """Store the runs of a conversation that are not stored yet."""
+    conversation = read_conversation(line)
+    log = LogId(kind="session", id=conversation.id)
+    for run in conversation.runs:
+        _check(log, run, storage.limits.record_bytes)
+    if not conversation.runs:
+        tally.empty += 1
+        return
+    stored = {one.run_id: one for one in await storage.sessions.segments(log.id)}
+    for number, run in enumerate(conversation.runs, start=1):
+        run_id = f"import-{number:04}"
+        known = stored.get(run_id)
+        if known is None:
+            await storage.sessions.append(log.id, run.entries, run_id=run_id, meta=run.meta)
+            tally.runs_stored += 1
+        elif (known.entries, known.meta) == (run.entries, run.meta):
+            tally.runs_known += 1
+        else:
+            raise BadLine(
+                f"{log} has another {run_id} than this line; it stays, and so does what follows"
+            )
+    tally.sessions += 1
+
+
+def _check(log: LogId, run: ChatRun, limit: int) -> None:
+    """Refuse a run that cannot be stored, before any of its conversation is."""
+    data = encode_segment(encode_entries(run.entries), run.meta)
+    check_size(log, "record", len(data), limit)
+
+
+def _summary(tally: Tally) -> str:
+    parts = [
+        count(tally.sessions, "session", "sessions"),
+        f"{count(tally.runs_stored, 'run', 'runs')} stored",
+        f"{tally.runs_known} stored before",
+    ]
+    if tally.empty:
+        parts.append(f"{count(tally.empty, 'line', 'lines')} without messages")
+    if tally.bad:
+        parts.append(count(tally.bad, "bad line", "bad lines"))
+    return ", ".join(parts)

@@ -1,0 +1,51 @@
+"""How far a long command is: on stderr, and only where that is a terminal."""
+
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from durably.commands.output import stderr
+
+__all__ = ["Meter"]
+
+
+class Meter:
+    """A bar over a file's bytes, with how many sessions a second and the time left."""
+
+    def __init__(self, size: int | None) -> None:
+        self._progress = Progress(
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[done]} sessions, {task.fields[rate]:.0f} a second, left"),
+            TimeRemainingColumn(),
+            console=stderr,
+            disable=not stderr.is_terminal,
+            transient=True,
+        )
+        self._task = self._progress.add_task("", total=size, done=0, rate=0.0)
+        self._began = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def show(self, position: int, done: int) -> None:
+        """Show how many bytes were read and sessions stored."""
+        rate = done / max(time.monotonic() - self._began, 0.001)
+        self._progress.update(self._task, completed=position, done=done, rate=rate)

@@ -1,0 +1,123 @@
+"""``durably show``: one conversation, as a person reads it."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Annotated
+
+import msgspec
+import typer
+
+from durably.commands.arguments import AsJson, Kind, Url, open_url
+from durably.commands.output import count, plain, print_block, print_json, print_line
+from durably.commands.transcript import transcript
+from durably.entries import Entry, JsonValue
+from durably.errors import DurablyError
+from durably.storage import Storage
+
+__all__ = ["show"]
+
+
+def show(
+    url: Url,
+    id_: Annotated[
+        str,
+        typer.Argument(
+            metavar="SESSION_ID",
+            help="Its id; put -- before one that begins with a dash.",
+            show_default=False,
+        ),
+    ],
+    *,
+    kind: Annotated[
+        Kind, typer.Option(help="What the id names; of a thread the latest snapshot is shown.")
+    ] = Kind.SESSION,
+    as_json: AsJson = False,
+) -> None:
+    r"""Show a session as a person reads it: its runs, who said what, tool calls and results.
+
+    Nothing in what is shown acts on the terminal: control characters, escape sequences and
+    characters that change the direction of writing appear as escapes, such as \x1b. What was
+    said is indented, so that it cannot pose as a heading.
+
+    With --json, it is one object: session_id, and runs [{run_id, meta, entries}]. A run has
+    run_id, revision, head, entries; a thread has thread_id, seq, stored_at, snapshot. Entries
+    are as they are stored, their type in the field type.
+    """
+    asyncio.run(_show(url, id_, kind, as_json=as_json))
+
+
+async def _show(url: str, id_: str, kind: Kind, *, as_json: bool) -> None:
+    readers = {Kind.SESSION: _session, Kind.RUN: _run, Kind.THREAD: _thread}
+    async with open_url(url) as storage:
+        await readers[kind](storage, id_, as_json=as_json)
+
+
+async def _session(storage: Storage, id_: str, *, as_json: bool) -> None:
+    segments = await storage.sessions.segments(id_)
+    if not segments and await storage.sessions.revision(id_) == 0:
+        raise _absent("session", id_)
+    if as_json:
+        runs = [
+            {"run_id": one.run_id, "meta": one.meta, "entries": msgspec.to_builtins(one.entries)}
+            for one in segments
+        ]
+        print_json({"session_id": id_, "runs": runs})
+        return
+    print_line(f"session {id_}", style="bold")
+    for segment in segments:
+        _print_rule(f"run {segment.run_id}, {count(len(segment.entries), 'entry', 'entries')}")
+        if segment.meta is not None:
+            _print("meta", plain(segment.meta))
+        _print_entries(segment.entries)
+
+
+async def _run(storage: Storage, id_: str, *, as_json: bool) -> None:
+    run = await storage.checkpointer.load(id_)
+    if run is None:
+        raise _absent("run", id_)
+    if as_json:
+        print_json(msgspec.to_builtins(run))
+        return
+    print_line(f"run {id_}", style="bold")
+    _print("head", _json(run.head))
+    _print_rule(count(len(run.entries), "entry", "entries"))
+    _print_entries(run.entries)
+
+
+async def _thread(storage: Storage, id_: str, *, as_json: bool) -> None:
+    latest = await storage.checkpoint_saver().latest(id_)
+    if latest is None:
+        raise _absent("thread", id_)
+    if as_json:
+        print_json(msgspec.to_builtins(latest))
+        return
+    snapshot = latest.snapshot
+    print_line(f"thread {id_}", style="bold")
+    _print("state", _json(msgspec.structs.replace(snapshot, messages=[])))
+    _print_rule(f"snapshot {latest.seq}, {count(len(snapshot.messages), 'entry', 'entries')}")
+    _print_entries(snapshot.messages)
+
+
+def _absent(kind: str, id_: str) -> DurablyError:
+    return DurablyError(
+        f"there is no {kind} {id_!a}", hint=f"List what there is with: durably ls URL --kind {kind}"
+    )
+
+
+def _json(value: JsonValue) -> str:
+    return plain(msgspec.to_builtins(value))
+
+
+def _print_rule(text: str) -> None:
+    print_line("")
+    print_line(f"-- {text} --", style="bold cyan")
+
+
+def _print_entries(entries: Iterable[Entry]) -> None:
+    for said in transcript(entries):
+        _print(said.heading, said.text)
+
+
+def _print(heading: str, text: str) -> None:
+    print_line(f"{heading}:", style="green")
+    print_block(text)

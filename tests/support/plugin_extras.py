@@ -1,0 +1,47 @@
+"""What an extra must bring to an environment that was empty: ``EXTRA VERSION``."""
+
+import asyncio
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import durably
+
+SAID = [durably.InputEntry(role="user", content="hello")]
+
+
+async def keeps(source) -> bool:
+    """Whether what one storage was told another, opened alike, gives back."""
+    async with durably.open(source) as storage:
+        await storage.sessions.append("u1", SAID)
+        async with durably.open(source) as other:
+            return await other.sessions.load("u1") == SAID
+
+
+def sqlite() -> bool:
+    return asyncio.run(keeps("sqlite:///agent.db")) and Path("agent.db").exists()
+
+
+def yaml() -> bool:
+    from durably.config import StorageConfig  # noqa: PLC0415 - not needed by the other extras
+
+    Path("agent.yaml").write_text("storage:\n  url: memory://shared\n", "utf-8")
+    return asyncio.run(keeps(StorageConfig.from_file("agent.yaml", table="storage")))
+
+
+def cli() -> bool:
+    command = [str(Path(sys.executable).with_name("durably")), "--help"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    return told.returncode == 0 and "demo" in told.stdout
+
+
+def main(extra: str, version: str) -> None:
+    if metadata.version("durably") != version:
+        sys.exit(f"durably {metadata.version('durably')} was installed, not {version}")
+    if not {one.__name__: one for one in (sqlite, yaml, cli)}[extra]():
+        sys.exit(f"durably[{extra}] does not work")
+    print(f"durably[{extra}] works from a wheelhouse")  # noqa: T201 - its result
+
+
+main(*sys.argv[1:])
