@@ -25,6 +25,11 @@ PYTHONS = nox.project.python_versions(CORE)
 """The supported Pythons: the classifiers of core are the one truth."""
 
 PARALLEL = ["-n", "auto", "--dist", "loadgroup"]
+ONCE = ["cli*", "readme", "third_party"]
+"""Tests that start commands and build environments by the hundred: slow, and the same on every
+Python; README's commands even name theirs."""
+
+LEFT_OUT = [f"--ignore-glob=*/test_{name}.py" for name in ONCE]
 
 
 def _list_pyenv_pythons():
@@ -62,10 +67,10 @@ def demo(session):
 
 @nox.session(python=PYTHONS)
 def tests(session):
-    """Run the tests; README's own commands, which name their Python, on the oldest alone."""
+    """Run the tests; those in ONCE on the oldest Python alone."""
     install(session, "test", "build")
-    once = [] if session.python == PYTHONS[0] else ["--ignore=tests/test_readme.py"]
-    session.run("pytest", *PARALLEL, *once, *session.posargs)
+    left_out = [] if session.python == PYTHONS[0] else LEFT_OUT
+    session.run("pytest", *PARALLEL, *left_out, *session.posargs)
 
 
 @nox.session(python=PYTHONS[0])
@@ -79,7 +84,7 @@ def lowest(session):
         if not one.startswith("durably")
     ]
     session.install(*sorted(set(pinned)))
-    session.run("pytest", *PARALLEL, "--ignore=tests/test_readme.py", *session.posargs)
+    session.run("pytest", *PARALLEL, *LEFT_OUT, *session.posargs)
 
 
 @nox.session(python=PYTHONS[0])

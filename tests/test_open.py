@@ -77,6 +77,8 @@ async def test_named_storages_are_shared(url):
         ("sqlite:///:memory:", "no path of a file"),
         ("sqlite:///a%00b.db", "no path of a file"),
         ("sqlite://[::1/a.db", "cannot be read"),
+        ("sqlite+aiosqlite:///a.db", "has no variant 'aiosqlite'"),
+        ("memory+x://", "has no variant 'x'"),
         ("sqlite:///", "names no file"),
         ("sqlite:///?namespace=x", "names no file"),
         ("sqlite:///a\tb.db", "no control characters"),

@@ -31,12 +31,18 @@ class StorageUrl(msgspec.Struct, frozen=True, kw_only=True):
     path: str = ""
     options: dict[str, str] = {}
 
-    def check_options(self, known: Collection[str]) -> None:
-        """Refuse an option that the backend does not know.
+    def check_options(self, known: Collection[str], *, variants: Collection[str] = ()) -> None:
+        """Refuse an option, or a variant after ``+`` in the scheme, that the backend does not know.
 
         Raises:
             InvalidUrl: there is one; the message suggests what may have been meant.
         """
+        backend, plus, variant = self.scheme.partition("+")
+        if plus and variant not in variants:
+            raise InvalidUrl(
+                f"{backend}:// has no variant {variant!r}",
+                hint=f"It knows: {', '.join(sorted(variants)) or 'none'}",
+            )
         for name in self.options:
             if name not in known:
                 guess = closest(name, known)

@@ -27,14 +27,14 @@ class Meter:
             TextColumn("{task.fields[done]} sessions, {task.fields[rate]:.0f} a second, left"),
             TimeRemainingColumn(),
             console=stderr,
-            disable=not stderr.is_terminal,
             transient=True,
         )
         self._task = self._progress.add_task("", total=size, done=0, rate=0.0)
         self._began = time.monotonic()
 
     def __enter__(self) -> Self:
-        self._progress.start()
+        if stderr.is_terminal:
+            self._progress.start()
         return self
 
     def __exit__(
@@ -43,7 +43,8 @@ class Meter:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._progress.stop()
+        if stderr.is_terminal:
+            self._progress.stop()
 
     def show(self, position: int, done: int) -> None:
         """Show how many bytes were read and sessions stored."""
