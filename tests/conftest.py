@@ -23,3 +23,11 @@ async def handles(place):
 async def storage(handles):
     """The first of the two handles, for facts that one handle shows."""
     return handles[0]
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print what tests counted, also where they ran in other processes."""
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties:
+            if name == "counted":
+                terminalreporter.write_line(f"{report.nodeid}: {value}")

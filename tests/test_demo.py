@@ -1,5 +1,6 @@
 """The demo and its command."""
 
+import json
 import os
 import subprocess
 import sys
@@ -42,6 +43,17 @@ def test_the_demo_touches_no_folder_that_exists(tmp_path):
     assert told.returncode == 1
     assert "name a new directory" in told.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_demo_speaks_json():
+    """--json prints one array of the same parts, facts and transcripts, and nothing else."""
+    told = run("demo", "--json")
+    assert told.returncode == 0, told.stderr
+    killed, resumed, replayed, rewound = json.loads(told.stdout)
+    assert ["worker", "exit code -9"] in killed["facts"]
+    assert ["repeated", "0 of the 6 recorded steps"] in resumed["facts"]
+    assert ["begun", "0 steps"] in replayed["facts"]
+    assert [len(lines) for lines in rewound["transcripts"]] == [2 + 2 * FILES, 3]
 
 
 def test_the_demo_cleans_up(tmp_path):

@@ -1,7 +1,9 @@
 """Running the ``durably`` command, and what the tests of it have in common."""
 
 import asyncio
+import contextlib
 import gzip
+import io
 import json
 import os
 import subprocess
@@ -9,13 +11,39 @@ import sys
 from pathlib import Path
 
 import durably
+from durably.commands import running
 
 COMMAND = str(Path(sys.executable).with_name("durably"))
 ENVIRONMENT = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
 
 
 def run(*arguments, environment=None, **options):
-    """Run a command to its end."""
+    """Run a command to its end: in this process, unless it needs one of its own."""
+    if environment is None and not options and not _loop_is_running():
+        return _run_here([*map(str, arguments)])
+    return run_apart(*arguments, environment=environment, **options)
+
+
+def _loop_is_running():
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _run_here(arguments):
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n") for _ in range(2)]
+    with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
+        code = running.run(arguments)
+    for stream in streams:
+        stream.flush()
+    told, complained = (stream.buffer.getvalue().decode() for stream in streams)
+    return subprocess.CompletedProcess(arguments, code, told, complained)
+
+
+def run_apart(*arguments, environment=None, **options):
+    """Run a command to its end in a process of its own."""
     return subprocess.run(
         [COMMAND, *map(str, arguments)],
         capture_output=True,

@@ -10,7 +10,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import Console
 
@@ -35,11 +35,26 @@ class _Ended(NamedTuple):
     last_line: str
 
 
+_parts: list[dict[str, Any]] = []
+"""What was shown so far, for programs."""
+
 _console = Console(highlight=False, markup=False, soft_wrap=True)
 
 
-def run_demo(directory: Path | None) -> None:
-    """Run the demo in a new directory, which is kept, or in a temporary one."""
+def run_demo(directory: Path | None, *, as_json: bool = False) -> None:
+    """Run the demo in a new directory, which is kept, or in a temporary one.
+
+    With ``as_json`` nothing is printed but one JSON array at the end: for each part its
+    ``title``, its ``facts``, each a pair of a name and a value, and its ``transcripts``.
+    """
+    _console.quiet = as_json
+    _parts.clear()
+    _run(directory)
+    if as_json:
+        print(json.dumps(_parts))  # noqa: T201 - for programs
+
+
+def _run(directory: Path | None) -> None:
     if directory is None:
         with tempfile.TemporaryDirectory(prefix="durably-demo-") as temporary:
             asyncio.run(_demo(Workspace(Path(temporary))))
@@ -150,10 +165,12 @@ def _converted(entries: Sequence[Entry]) -> list[str]:
 
 
 def _title(text: str) -> None:
+    _parts.append({"title": text, "facts": [], "transcripts": []})
     _console.print(f"\n{text}", style="bold")
 
 
 def _say(what: str, fact: object) -> None:
+    _parts[-1]["facts"].append([what, fact])
     _console.print(f"  {what:8} {fact}")
 
 
@@ -165,6 +182,7 @@ def _say_run(run: RunSnapshot) -> None:
 
 def _say_transcript(entries: Sequence[Entry]) -> None:
     lines = [_line(entry) for entry in entries]
+    _parts[-1]["transcripts"].append(lines)
     hidden = len(lines) - HEAD_LINES - 1
     if hidden > 1:
         lines = [*lines[:HEAD_LINES], f"… {hidden} more …", lines[-1]]
