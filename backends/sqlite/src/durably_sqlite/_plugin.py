@@ -15,7 +15,7 @@ def durably_backends() -> list[BackendSpec]:
             schemes=("sqlite",),
             open="durably_sqlite._url:open_url",
             contract=CONTRACT,
-            requires=(("aiosqlite", "aiosqlite>=0.22,<0.23"),),
+            requires=(("aiosqlite", "aiosqlite>=0.22.1,<0.23"),),
             capabilities=Capabilities(durability=Durability.POWER_LOSS, writers=Writers.ONE_HOST),
         )
     ]
