@@ -5,7 +5,7 @@ hands out; ``durably.logstore`` is what a backend implements.
 """
 
 from durably._open import open as open  # noqa: A004 - as documented: durably.open
-from durably.capabilities import Capabilities, Durability, Limits, Writers
+from durably.capabilities import Capabilities, Durability, Limits, Support, Writers
 from durably.contracts import Checkpointer, CheckpointSaver, Claim, Session
 from durably.entries import (
     AssistantTextEntry,
@@ -124,6 +124,7 @@ __all__ = [
     "Storage",
     "StorageBusy",
     "StorageClosed",
+    "Support",
     "TextPart",
     "ToolCallEntry",
     "ToolResultEntry",

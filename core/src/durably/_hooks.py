@@ -24,7 +24,9 @@ class BackendSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     ``open`` is ``"package.module:function"``; the function takes a ``StorageUrl`` and returns a
     ``LogStore``, or a ``Storage`` with contracts of its own. ``requires`` names what it imports
-    and how that is installed, as in ``(("redis", "redis>=5"),)``.
+    and how that is installed, as in ``(("redis", "redis>=5"),)``. ``place``, for tests, is
+    ``"package.module:function"``, too; the function takes the text of a URL and returns a fresh
+    ``durably.testing.Place`` beside what the URL names. Without it, tests use random namespaces.
     """
 
     name: str
@@ -34,6 +36,7 @@ class BackendSpec(msgspec.Struct, frozen=True, kw_only=True):
     capabilities: Capabilities
     requires: tuple[tuple[str, str], ...] = ()
     limits: Limits = Limits()
+    place: str = ""
 
 
 @hookspec

@@ -20,6 +20,7 @@ def durably_backends() -> list[BackendSpec]:
             contract=CONTRACT,
             capabilities=MemoryLogStore.capabilities,
             limits=MemoryLogStore.limits,
+            place="durably.testing:MemoryPlace",
         )
     ]
 

@@ -17,5 +17,6 @@ def durably_backends() -> list[BackendSpec]:
             contract=CONTRACT,
             requires=(("aiosqlite", "aiosqlite>=0.22.1,<0.23"),),
             capabilities=Capabilities(durability=Durability.POWER_LOSS, writers=Writers.ONE_HOST),
+            place="durably_sqlite.testing:SQLitePlace",
         )
     ]
