@@ -1,0 +1,62 @@
+"""Entries, heads and logs in few words, for checks and mutants."""
+
+from typing import Any
+
+from durably import (
+    AssistantTextEntry,
+    Entry,
+    InputEntry,
+    RunHead,
+    Session,
+    StateSnapshot,
+    ToolCallEntry,
+    ToolResultEntry,
+)
+from durably.logstore import Batch, LogId, NewRecord
+
+__all__ = ["answer", "batch", "call", "head", "log", "result", "said", "shape", "snapshot"]
+
+
+def said(*texts: str) -> list[Entry]:
+    """Return an input of the user for each text."""
+    return [InputEntry(role="user", content=text) for text in texts]
+
+
+def answer(text: str) -> AssistantTextEntry:
+    """Return what a model said."""
+    return AssistantTextEntry(content=text)
+
+
+def call(call_id: str, name: str = "search", arguments: str = "{}") -> ToolCallEntry:
+    """Return a tool call."""
+    return ToolCallEntry(call_id=call_id, name=name, arguments=arguments)
+
+
+def result(call_id: str, output: str = "found", **more: Any) -> ToolResultEntry:  # noqa: ANN401
+    """Return the result of a tool call."""
+    return ToolResultEntry(call_id=call_id, output=output, **more)
+
+
+def head(**fields: Any) -> RunHead:  # noqa: ANN401 - RunHead's own
+    """Return a run's head."""
+    return RunHead(**fields)
+
+
+def snapshot(*texts: str, **more: Any) -> StateSnapshot:  # noqa: ANN401 - StateSnapshot's own
+    """Return a snapshot whose messages are inputs of the user."""
+    return StateSnapshot(messages=said(*texts), **more)
+
+
+def log(id_: str = "log", *, kind: str = "test") -> LogId:
+    """Name a log of a kind that is for tests, and wiped with the place."""
+    return LogId(kind=kind, id=id_)
+
+
+def batch(*datas: bytes, **fields: Any) -> Batch:  # noqa: ANN401 - Batch's own
+    """Return a batch with a record for each of some bytes."""
+    return Batch(records=tuple(NewRecord(data=data) for data in datas), **fields)
+
+
+async def shape(sessions: Session, session_id: str) -> list[tuple[str, int]]:
+    """Return a session as pairs of run_id and number of entries."""
+    return [(one.run_id, len(one.entries)) for one in await sessions.segments(session_id)]

@@ -1,0 +1,1 @@
+"""The proof of the suite: deliberately wrong backends that fail exactly what they declare."""
