@@ -8,9 +8,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SOURCES = {"durably": ROOT / "core/src", "durably_sqlite": ROOT / "backends/sqlite/src"}
+SOURCES = {
+    "durably": ROOT / "core/src",
+    "durably_conformance": ROOT / "conformance/src",
+    "durably_sqlite": ROOT / "backends/sqlite/src",
+}
 ALLOWED = {
     "durably": {"durably", "msgspec", "pluggy", "pydantic", "yaml"},
+    "durably_conformance": {"durably", "durably_conformance", "msgspec", "typing_extensions"},
     "durably_sqlite": {"aiosqlite", "durably", "durably_sqlite", "msgspec", "typing_extensions"},
 }
 CLI = {"rich", "typer"}
@@ -57,7 +62,7 @@ def test_arrows(package, path):
     "path", [path for package, path in MODULES if package != "durably"], ids=lambda path: path.name
 )
 def test_backends_use_public_names(path):
-    """A backend imports no private module and no private name of core."""
+    """A backend, and the suite, import no private module and no private name of core."""
     private = [
         name
         for name in imports(path)
@@ -82,7 +87,7 @@ def test_import_is_light():
 
 
 def test_nothing_is_unpickled_or_imported_by_name():
-    """No source uses pickle, eval or exec; one imports by name, as entry points say."""
+    """No source uses pickle, eval or exec; two import by name: plugins, and the suite's own."""
     for _, path in MODULES:
         used = set(imports(path))
         assert not used & {"pickle", "shelve", "marshal", "dill"}, path
@@ -92,7 +97,17 @@ def test_nothing_is_unpickled_or_imported_by_name():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         }
         assert not calls & {"eval", "exec", "__import__"}, path
-        assert "import_module" not in path.read_text("utf-8") or path.name == "plugins.py", path
+        by_name = path.name in {"collecting.py", "plugins.py"}
+        assert "import_module" not in path.read_text("utf-8") or by_name, path
+
+
+def test_the_suite_neither_asserts_nor_skips():
+    """No source of the suite has an assert, which -O removes, or names pytest's ways to skip."""
+    for path in sorted(SOURCES["durably_conformance"].rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            assert not isinstance(node, ast.Assert), path
+            named = getattr(node, "attr", getattr(node, "id", ""))
+            assert named not in {"skip", "skipif", "xfail", "importorskip"}, path
 
 
 def test_sizes():
