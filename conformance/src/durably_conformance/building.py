@@ -1,6 +1,8 @@
 """Entries, heads and logs in few words, for checks and mutants."""
 
-from typing import Any
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 
 from durably import (
     AssistantTextEntry,
@@ -12,9 +14,25 @@ from durably import (
     ToolCallEntry,
     ToolResultEntry,
 )
-from durably.logstore import Batch, LogId, NewRecord
+from durably.logstore import Batch, LogId, LogStore, NewRecord
 
-__all__ = ["answer", "batch", "call", "head", "log", "result", "said", "shape", "snapshot"]
+__all__ = [
+    "answer",
+    "batch",
+    "call",
+    "delayed",
+    "fill",
+    "head",
+    "log",
+    "plant",
+    "result",
+    "runs",
+    "said",
+    "shape",
+    "snapshot",
+]
+
+V = TypeVar("V")
 
 
 def said(*texts: str) -> list[Entry]:
@@ -60,3 +78,30 @@ def batch(*datas: bytes, **fields: Any) -> Batch:  # noqa: ANN401 - Batch's own
 async def shape(sessions: Session, session_id: str) -> list[tuple[str, int]]:
     """Return a session as pairs of run_id and number of entries."""
     return [(one.run_id, len(one.entries)) for one in await sessions.segments(session_id)]
+
+
+def runs(text: str) -> list[tuple[str, int]]:
+    """Return ``"a2 b0"`` as pairs of run_id and number of entries."""
+    return [(word[0], int(word[1:])) for word in text.split()]
+
+
+async def fill(sessions: Session, session_id: str, text: str) -> None:
+    """Append the runs that ``text`` names; ``"a2"`` says a0 and a1, with meta of its own."""
+    for run_id, size in runs(text):
+        entries = said(*(f"{run_id}{number}" for number in range(size)))
+        await sessions.append(session_id, entries, run_id=run_id, meta={"of": run_id})
+
+
+async def plant(
+    store: LogStore, session_id: str, data: bytes, *, run_id: str = "r", entry_count: int = 1
+) -> None:
+    """Store bytes as a run of a session, whatever they say."""
+    record = NewRecord(key=run_id, data=data, entry_count=entry_count)
+    await store.append(LogId(kind="session", id=session_id), Batch(records=(record,)))
+
+
+async def delayed(turns: int, call: Awaitable[V]) -> V:
+    """Let the loop turn so often before a call, so that of two calls now one, now another leads."""
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    return await call

@@ -1,30 +1,200 @@
-"""``Session``: appending, idempotency, order and clearing."""
+"""``Session``: what is appended comes back, in order, whole, from every handle."""
 
-from durably_conformance.building import said
+from typing import Any, cast
+
+from durably import CustomEntry, NotSerializable, ReasoningEntry, TextPart
+from durably_conformance.building import answer, call, result, said, shape
 from durably_conformance.context import T
 from durably_conformance.registry import check
 
 
-@check("SES-APP-001", contract="session")
+@check("SES-APP-001", contract="session", reports=("openai/openai-agents-python#2426",))
 async def segments_come_back(t: T) -> None:
-    """A run's id, entries and meta come back as they were appended."""
+    """A run's id, its entries of every kind and its meta come back as they were appended."""
     handle = await t.connect()
-    entries, meta = said("one", "two"), {"a": [1, None, {"b": "c"}]}
-    run_id = await handle.sessions.append("s", entries, run_id="r", meta=meta)
-    t.eq(run_id, "r", "the run_id that append returns")
+    entries = [
+        *said("one", "two"),
+        ReasoningEntry(provider="p", metadata={"steps": [1, 2.5]}),
+        call("c", arguments='{"q": 1}'),
+        result("c", "gone", is_error=True, raw={"rows": []}, parts=[TextPart(text="x")]),
+        CustomEntry(kind="note", data=[None, {}]),
+        answer("three"),
+    ]
+    meta: dict[str, Any] = {"a": [1, None, {"b": "c"}], "empty": {}}
+    run_id = await handle.sessions.append("s", entries, run_id="r1", meta=meta)
+    t.eq(run_id, "r1", "the run_id that append returns")
+    await handle.sessions.append("s", said("four"), run_id="r2")
     segments = await (await t.connect()).sessions.segments("s")
-    t.eq([one.run_id for one in segments], ["r"], "run ids")
+    t.eq([one.run_id for one in segments], ["r1", "r2"], "run ids")
     t.exact(segments[0].entries, entries, "entries")
-    t.exact(segments[0].meta, meta, "meta")
+    t.exact([one.meta for one in segments], [meta, None], "meta, of a run without meta too")
 
 
-@check("SES-IDEM-001", contract="session", reports=("google/adk-python#4506",))
-async def the_first_write_wins(t: T) -> None:
-    """A second append under a stored run_id changes nothing, whatever it carries."""
+@check(
+    "SES-APP-002",
+    contract="session",
+    reports=("openai/openai-agents-python#1900", "google/adk-python#454"),
+)
+async def runs_are_in_the_order_of_appends(t: T) -> None:
+    """Runs come back in the order in which they were appended, whatever clock and ids say."""
+    one, other = await t.connect(), await t.connect()
+    names = [f"run-{number}" for number in range(60)]
+    t.random.shuffle(names)
+    for number, name in enumerate(names):
+        await (one, other)[number % 2].sessions.append("s", said(name), run_id=name)
+        t.clock.advance(-60 * (number % 3))
+    for handle in (one, other, await t.connect()):
+        segments = await handle.sessions.segments("s")
+        t.eq([one.run_id for one in segments], names, "run ids")
+    t.eq(await other.sessions.load("s"), said(*names), "entries")
+
+
+@check("SES-APP-003", contract="session")
+async def empty_runs_are_kept(t: T) -> None:
+    """A run without entries is kept where it was appended, with its meta."""
+    handle, other = await t.connect(), await t.connect()
+    for run_id, texts in (("a", []), ("b", ["x"]), ("c", []), ("d", ["y"]), ("e", [])):
+        await handle.sessions.append("s", said(*texts), run_id=run_id, meta={"of": run_id})
+    found = [(one.run_id, len(one.entries)) for one in await other.sessions.segments("s")]
+    t.eq(found, [("a", 0), ("b", 1), ("c", 0), ("d", 1), ("e", 0)], "runs and their sizes")
+    metas = [one.meta for one in await other.sessions.segments("s")]
+    t.eq(metas, [{"of": run_id} for run_id in "abcde"], "meta")
+
+
+@check("SES-APP-004", contract="session")
+async def an_omitted_run_id_is_fresh(t: T) -> None:
+    """A run appended without a run_id gets one that no other run has, and append returns it."""
+    handles = [await t.connect(), await t.connect()]
+    given = [
+        await handles[number % 2].sessions.append("s", said(f"{number}")) for number in range(40)
+    ]
+    t.eq(len(set(given)), 40, "different run ids of 40 runs")
+    segments = await handles[0].sessions.segments("s")
+    t.same_set([one.run_id for one in segments], given, "run ids that are stored")
+    t.same_set(await handles[1].sessions.load("s"), said(*map(str, range(40))), "entries")
+
+
+@check("SES-APP-005", contract="session")
+async def load_joins_the_segments(t: T) -> None:
+    """``load`` gives the entries of all runs one after the other, equal ones each time."""
+    handle, other = await t.connect(), await t.connect()
+    for run_id, texts in (("a", "xy"), ("b", "yx"), ("c", "xx")):
+        await handle.sessions.append("s", said(*texts), run_id=run_id)
+    t.eq(await other.sessions.load("s"), said(*"xyyxxx"), "entries")
+    segments = await other.sessions.segments("s")
+    joined = [entry for one in segments for entry in one.entries]
+    t.eq(joined, said(*"xyyxxx"), "entries of the segments")
+
+
+@check(
+    "SES-APP-006",
+    contract="session",
+    reports=("agno-agi/agno#9450", "nexu-io/open-design#5490"),
+)
+async def an_append_needs_no_load(t: T) -> None:
+    """A handle that read a session earlier appends to what is there by then."""
+    one, other = await t.connect(), await t.connect()
+    await one.sessions.append("s", said("0"), run_id="r0")
+    await one.sessions.load("s")
+    await other.sessions.append("s", said("1"), run_id="r1")
+    await one.sessions.append("s", said("2"), run_id="r2")
+    await other.sessions.append("s", said("3"), run_id="r3")
+    wanted = [(f"r{number}", 1) for number in range(4)]
+    for handle in (one, other):
+        t.eq(await shape(handle.sessions, "s"), wanted, "runs and their sizes")
+
+
+@check(
+    "SES-APP-007",
+    contract="session",
+    reports=("openai/openai-agents-python#4163", "microsoft/autogen#6793"),
+)
+async def a_refused_append_leaves_nothing(t: T) -> None:
+    """An append that cannot be stored is refused whole, and the next one is not held up by it."""
+    one, other = await t.connect(), await t.connect()
+    await one.sessions.append("s", said("one"), run_id="r1")
+    bad = [*said("fine"), cast("Any", object())]
+    await t.raises(NotSerializable, one.sessions.append("s", bad, run_id="r2"), "an object")
+    meta: dict[str, Any] = {"of": {1}}
+    refusal = one.sessions.append("s", said("fine"), run_id="r2", meta=meta)
+    await t.raises(NotSerializable, refusal, "a set in meta")
+    t.eq(await shape(other.sessions, "s"), [("r1", 1)], "runs after the refusals")
+    await other.sessions.append("s", said("two"), run_id="r2")
+    await one.sessions.append("s", said("three"), run_id="r3")
+    wanted = [("r1", 1), ("r2", 1), ("r3", 1)]
+    t.eq(await shape(one.sessions, "s"), wanted, "runs after two good appends")
+
+
+@check("SES-APP-008", contract="session")
+async def entries_are_any_sequence(t: T) -> None:
+    """Entries may be appended as any sequence, a tuple as well as a list."""
     handle = await t.connect()
-    await handle.sessions.append("s", said("first"), run_id="r")
-    again = await handle.sessions.append("s", said("second", "third"), run_id="r", meta={"n": 2})
-    t.eq(again, "r", "the run_id that the second append returns")
-    segments = await handle.sessions.segments("s")
-    t.eq([one.run_id for one in segments], ["r"], "run ids after the second append")
-    t.eq(segments[0].entries, said("first"), "entries after the second append")
+    await handle.sessions.append("s", tuple(said("a", "b")), run_id="r1")
+    await handle.sessions.append("s", (), run_id="r2")
+    t.eq(await shape(handle.sessions, "s"), [("r1", 2), ("r2", 0)], "runs and their sizes")
+    t.eq(await handle.sessions.load("s"), said("a", "b"), "entries")
+
+
+@check(
+    "SES-APP-009",
+    contract="session",
+    reports=("aws/bedrock-agentcore-sdk-python#206", "aws/bedrock-agentcore-sdk-python#346"),
+)
+async def all_is_all(t: T) -> None:
+    """However many entries and runs a session has, all of them come back."""
+    handle, other = await t.connect(), await t.connect()
+    texts = [f"{number}" for number in range(1_101)]
+    await handle.sessions.append("s", said(*texts[:1_001]), run_id="000")
+    for number in range(1_001, 1_101):
+        await handle.sessions.append("s", said(texts[number]), run_id=f"{number}")
+    t.eq(await other.sessions.load("s"), said(*texts), "entries")
+    t.eq(len(await other.sessions.segments("s")), 101, "runs")
+
+
+@check("SES-NONE-001", contract="session", reports=("agno-agi/agno#7879",))
+async def nothing_is_empty(t: T) -> None:
+    """A session that nobody appended to is empty, and looking at it or clearing it makes none."""
+    handle, other = await t.connect(), await t.connect()
+    await handle.sessions.append("t", said("a"), run_id="r")
+    t.eq(await handle.sessions.load("s"), [], "entries")
+    t.eq(await handle.sessions.segments("s"), [], "segments")
+    await handle.sessions.clear("s")
+    for one in (handle, other):
+        t.eq(await one.sessions.revision("s"), 0, "revision")
+        t.eq(await one.sessions.segments("s"), [], "segments after that")
+    t.eq(await other.sessions.load("t"), said("a"), "entries of the session that is there")
+
+
+@check("SES-CLR-001", contract="session", reports=("openai/openai-agents-python#3755",))
+async def a_cleared_session_starts_anew(t: T) -> None:
+    """A cleared session is empty, and its run ids are free again."""
+    handle, other = await t.connect(), await t.connect()
+    await handle.sessions.append("s", said("old", "older"), run_id="r1")
+    await handle.sessions.append("s", said("old"), run_id="r2")
+    await other.sessions.clear("s")
+    t.eq(await shape(handle.sessions, "s"), [], "runs after the clear")
+    await handle.sessions.append("s", said("new"), run_id="r1")
+    t.eq(await shape(other.sessions, "s"), [("r1", 1)], "runs after an append")
+    t.eq(await other.sessions.load("s"), said("new"), "entries after an append")
+
+
+@check(
+    "SES-CLR-002",
+    contract="session",
+    reports=("redis-developer/langgraph-redis#51", "openai/openai-agents-python#3346"),
+)
+async def a_cleared_session_leaves_nothing(t: T) -> None:
+    """What is left in the storage after a clear is what was there before the session."""
+    handle, other = await t.connect(), await t.connect()
+    await handle.sessions.append("kept", said("kept"), run_id="r")
+    before = await t.dump()
+    for number in range(3):
+        entries = [call("c"), result("c", "x" * 900)]
+        await handle.sessions.append("s", entries, run_id=f"r{number}", meta={"n": number})
+    if t.capabilities.trim:
+        await other.sessions.trim_tool_results("s")
+    if t.capabilities.rewind:
+        await handle.sessions.rewind("s", keep_entries=3)
+    t.ok(await other.sessions.segments("s"), "the session is there")
+    await other.sessions.clear("s")
+    t.same_set((await t.dump()).items(), before.items(), "what lies in the storage")
