@@ -3,13 +3,15 @@
 Written is what JSON gives back equal and of the same type; anything else is refused with its
 path before a byte is stored. Read are fields by name: one this version does not know is
 ignored, a missing optional one gets its default. msgspec does both; the standard library
-steps in for lone surrogates, which msgspec refuses.
+steps in for lone surrogates, which msgspec refuses. The errors of both hold the text at fault;
+ours are raised after those were handled, so that no error has content behind it.
 """
 
 import json
 import math
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -62,11 +64,7 @@ class Codec(Generic[T]):
         if self._struct is not None and type(value) is not self._struct:
             raise NotSerializable(path, f"{named(value)} is not a {self._struct.__name__}")
         _check(value, (path,), MAX_NESTING)
-        try:
-            data = _encoder.encode(value)
-        except UnicodeEncodeError:
-            _check_surrogates(value, (path,))
-            data = dump_json(msgspec.to_builtins(value))
+        data = _encode(value, path)
         try:
             same = self.decode(data) == value
         except msgspec.ValidationError as error:
@@ -101,9 +99,17 @@ def decode_with(decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw) -> 
     try:
         return decoder.decode(data)
     except msgspec.DecodeError as error:
-        raise type(error)(_QUOTED.sub("'…'", str(error))) from None
+        wordless = type(error)(_QUOTED.sub("'…'", str(error)))
     except RecursionError:
-        raise msgspec.DecodeError("it is nested too deeply") from None
+        wordless = msgspec.DecodeError("it is nested too deeply")
+    raise wordless
+
+
+def _encode(value: object, path: str) -> bytes:
+    with suppress(UnicodeEncodeError):
+        return _encoder.encode(value)
+    _check_surrogates(value, (path,))
+    return dump_json(msgspec.to_builtins(value))
 
 
 def dump_json(value: object) -> bytes:
@@ -120,7 +126,8 @@ def load_json(data: bytes) -> Any:  # noqa: ANN401 - JSON is any value
     try:
         return json.loads(data, parse_constant=_refuse_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
-        raise msgspec.DecodeError(str(error)) from error
+        wordless = msgspec.DecodeError(str(error))
+    raise wordless
 
 
 def _refuse_constant(name: str) -> NoReturn:
