@@ -1,0 +1,94 @@
+"""Logs in few words, for the checks of a log store and its mutants."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from durably import LogStore
+from durably.logstore import ALL, Batch, Log, LogId, LogState, NewRecord, Range
+from durably_conformance.building import log
+from durably_conformance.context import T
+
+__all__ = [
+    "datas",
+    "datas_in",
+    "ids",
+    "keyed",
+    "keys",
+    "keys_in",
+    "meanwhile",
+    "pair",
+    "refresh",
+    "state",
+    "stored",
+]
+
+
+async def pair(t: T) -> tuple[LogStore, LogStore]:
+    """Open two handles onto the check's place."""
+    return (await t.connect()).log_store, (await t.connect()).log_store
+
+
+def keyed(*keys: str, head: bytes | None = None, expected_revision: int | None = None) -> Batch:
+    """Return a batch of records with these keys, each with its key as data."""
+    records = tuple(NewRecord(key=key, data=key.encode()) for key in keys)
+    return Batch(records=records, head=head, expected_revision=expected_revision)
+
+
+async def stored(t: T, store: LogStore, of: LogId | None = None, span: Range = ALL) -> Log:
+    """Read a log that has to be there."""
+    name = of or log()
+    found = await store.read(name, span)
+    return t.fail(f"there is no log {name}") if found is None else found
+
+
+async def state(t: T, store: LogStore, of: LogId | None = None) -> LogState:
+    """Read the state of a log that has to be there."""
+    return (await stored(t, store, of, Range(limit=0))).state
+
+
+async def refresh(store: LogStore, times: int) -> None:
+    """Change the head so many times, which adds no record."""
+    for number in range(times):
+        await store.append(log(), Batch(head=b"head %d" % number))
+
+
+def keys(found: Log) -> list[str]:
+    """Return the keys of the records that were read."""
+    return [record.key for record in found.records]
+
+
+def datas(found: Log) -> list[bytes | None]:
+    """Return the data of the records that were read."""
+    return [record.data for record in found.records]
+
+
+async def ids(
+    store: LogStore, kind: str = "test", *, prefix: str = "", after: str = ""
+) -> list[str]:
+    """Return the ids of a kind's logs, those of the first page."""
+    page = await store.list(kind, prefix=prefix, after=after)
+    return [row.id for row in page.items]
+
+
+async def keys_in(store: LogStore, of: LogId | None = None) -> list[str]:
+    """Return the keys of a log's records; none where there is no log."""
+    found = await store.read(of or log())
+    return [] if found is None else keys(found)
+
+
+async def datas_in(store: LogStore, of: LogId | None = None) -> list[bytes | None]:
+    """Return the data of a log's records; none where there is no log."""
+    found = await store.read(of or log())
+    return [] if found is None else datas(found)
+
+
+async def meanwhile(change: Awaitable[None], look: Callable[[], Awaitable[None]]) -> None:
+    """Look again and again while a change goes on."""
+    running = asyncio.ensure_future(change)
+    try:
+        while not running.done():
+            await look()
+            await asyncio.sleep(0)
+        await running
+    finally:
+        running.cancel()
