@@ -16,7 +16,6 @@ from durably import (
     RunHead,
     Session,
     StateSnapshot,
-    StorageClosed,
     ToolResultEntry,
 )
 from durably.logstore import Batch, LogId, LogStore, NewRecord, Rewrite
@@ -356,44 +355,6 @@ async def test_documented_errors_are_raised(place, case):
         for storage in (scene.storage, scene.conflicting, scene.small):
             await storage.aclose()
     assert type(caught.value) is expected
-
-
-CALLS = {
-    "sessions.append": lambda s, i: s.sessions.append(i, SAID),
-    "sessions.append run_id": lambda s, i: s.sessions.append("x", SAID, run_id=i),
-    "sessions.segments": lambda s, i: s.sessions.segments(i),
-    "sessions.load": lambda s, i: s.sessions.load(i),
-    "sessions.revision": lambda s, i: s.sessions.revision(i),
-    "sessions.clear": lambda s, i: s.sessions.clear(i),
-    "sessions.rewind": lambda s, i: s.sessions.rewind(i, keep_entries=0),
-    "sessions.trim": lambda s, i: s.sessions.trim_tool_results(i),
-    "checkpointer.append": lambda s, i: s.checkpointer.append(i, SAID, HEAD),
-    "checkpointer.load": lambda s, i: s.checkpointer.load(i),
-    "checkpointer.delete": lambda s, i: s.checkpointer.delete(i),
-    "checkpointer.claim": lambda s, i: s.checkpointer.claim(i),
-    "checkpointer.runs": lambda s, i: s.checkpointer.runs(after=i),
-    "saver.append": lambda s, i: s.checkpoint_saver().append(i, SNAPSHOT),
-    "saver.latest": lambda s, i: s.checkpoint_saver().latest(i),
-    "saver.get": lambda s, i: s.checkpoint_saver().get(i, 1),
-    "saver.list": lambda s, i: s.checkpoint_saver().list(i),
-    "saver.delete": lambda s, i: s.checkpoint_saver().delete(i),
-}
-
-
-@pytest.mark.parametrize("call", sorted(CALLS))
-async def test_every_operation_checks_its_id(storage, call):
-    """Every operation refuses an id with NUL before it touches anything."""
-    with pytest.raises(durably.InvalidId):
-        await CALLS[call](storage, "a\x00b")
-
-
-@pytest.mark.parametrize("call", sorted(CALLS))
-async def test_every_operation_is_refused_after_close(place, call):
-    """Every operation of a closed storage raises StorageClosed, also of handles made before."""
-    storage = place.open()
-    await storage.aclose()
-    with pytest.raises(StorageClosed):
-        await CALLS[call](storage, "x")
 
 
 async def test_conflicts_carry_their_data(storage):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import durably
-from durably import InputEntry, RunHead, StateSnapshot, StorageClosed
+from durably import InputEntry, StorageClosed
 from durably.logstore import Applied, Range, Rewrite
 from durably_sqlite import SQLiteLogStore
 from logs import LOG, batch, closing_all, keys, raw, unkeyed, write_lock_is_free
@@ -166,46 +166,6 @@ async def test_close_twice_and_nothing_works_after_it(place):
     ):
         with pytest.raises(StorageClosed):
             await operation()
-
-
-async def test_every_operation_of_a_closed_storage_is_refused(place):
-    """After a close every operation of every contract is StorageClosed and changes nothing."""
-    storage = place.open()
-    saver = storage.checkpoint_saver()
-    await storage.sessions.append("s", SAID, run_id="r")
-    await storage.checkpointer.append("r", SAID, RunHead())
-    claim = await storage.checkpointer.claim("r")
-    await storage.aclose()
-    await storage.aclose()
-    sessions, checkpointer = storage.sessions, storage.checkpointer
-    for operation in (
-        lambda: sessions.append("s", SAID),
-        lambda: sessions.append("s", []),
-        lambda: sessions.segments("s"),
-        lambda: sessions.load("s"),
-        lambda: sessions.revision("s"),
-        lambda: sessions.rewind("s", keep_entries=0),
-        lambda: sessions.trim_tool_results("s"),
-        lambda: sessions.clear("s"),
-        lambda: checkpointer.append("r", SAID, RunHead()),
-        lambda: checkpointer.load("r"),
-        lambda: checkpointer.delete("r"),
-        checkpointer.runs,
-        lambda: checkpointer.claim("r"),
-        lambda: claim.append(SAID, RunHead()),
-        claim.delete,
-        lambda: saver.append("t", StateSnapshot()),
-        lambda: saver.latest("t"),
-        lambda: saver.get("t", 1),
-        lambda: saver.list("t"),
-        lambda: saver.delete("t"),
-        storage.__aenter__,
-    ):
-        with pytest.raises(StorageClosed):
-            await operation()
-    async with place.open() as again:
-        assert await again.sessions.load("s") == SAID
-        assert (await again.checkpointer.load("r")).entries == SAID
 
 
 @pytest.mark.parametrize("how", ["closed", "never used", "cancelled", "raises"])
