@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from durably import LogStore
-from durably.logstore import ALL, Batch, Log, LogId, LogState, NewRecord, Range
+from durably.logstore import ALL, Batch, Log, LogId, LogInfo, LogState, NewRecord, Range
 from durably_conformance.building import log
 from durably_conformance.context import T
 
 __all__ = [
+    "content",
     "datas",
     "datas_in",
     "ids",
@@ -18,6 +19,7 @@ __all__ = [
     "meanwhile",
     "pair",
     "refresh",
+    "rows",
     "state",
     "stored",
 ]
@@ -62,12 +64,29 @@ def datas(found: Log) -> list[bytes | None]:
     return [record.data for record in found.records]
 
 
+def content(found: Log) -> list[tuple[int, str, int, bytes | None]]:
+    """Return seq, key, entry_count and data of the records that were read."""
+    return [(one.seq, one.key, one.entry_count, one.data) for one in found.records]
+
+
+async def rows(
+    store: LogStore, kind: str = "test", *, prefix: str = "", after: str = "", states: bool = False
+) -> list[LogInfo]:
+    """Return a row for each of a kind's logs, page after page as long as the walk goes on."""
+    found, place = list[LogInfo](), after
+    while True:
+        page = await store.list(kind, prefix=prefix, after=place, with_state=states)
+        found += page.items
+        if page.next is None or page.next.encode() <= place.encode():
+            return found
+        place = page.next
+
+
 async def ids(
     store: LogStore, kind: str = "test", *, prefix: str = "", after: str = ""
 ) -> list[str]:
-    """Return the ids of a kind's logs, those of the first page."""
-    page = await store.list(kind, prefix=prefix, after=after)
-    return [row.id for row in page.items]
+    """Return the ids of a kind's logs."""
+    return [row.id for row in await rows(store, kind, prefix=prefix, after=after)]
 
 
 async def keys_in(store: LogStore, of: LogId | None = None) -> list[str]:

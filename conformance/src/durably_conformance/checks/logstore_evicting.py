@@ -23,7 +23,8 @@ async def the_newest_stay(t: T) -> None:
 async def a_bound_is_the_batchs_own(t: T) -> None:
     """A batch without keep_last evicts nothing, whatever bound a batch before it gave."""
     one, other = await pair(t)
-    await one.append(log(), batch(b"1", b"2", keep_last=1))
+    await one.append(log(), batch(b"1"))
+    await one.append(log(), batch(b"2", keep_last=1))
     await one.append(log(), batch(b"3"))
     await other.append(log(), batch(b"4", b"5"))
     t.eq(datas(await stored(t, one)), [b"2", b"3", b"4", b"5"], "records")
@@ -57,7 +58,7 @@ async def an_evicted_key_is_free(t: T) -> None:
     one, other = await pair(t)
     await one.append(log(), keyed("a"))
     await one.append(log(), Batch(records=keyed("b").records, keep_last=1))
-    answer = await other.append(log(), keyed("a"))
+    answer = await other.append(log(), Batch(records=keyed("a").records, keep_last=2))
     t.ok(not answer.duplicate, "a record of an evicted key is no duplicate")
     t.eq(keys(await stored(t, one)), ["b", "a"], "the keys")
 
@@ -100,7 +101,7 @@ async def an_evicted_seq_is_not_used_again(t: T) -> None:
     seen: list[int] = []
     for position in range(6):
         store = (one, other)[position % 2]
-        await store.append(log(), batch(b"a", b"b", keep_last=1 + position % 2))
+        await store.append(log(), batch(b"a", b"b", keep_last=2 + position % 2))
         seen += [record.seq for record in (await stored(t, one)).records if record.seq not in seen]
-    t.eq(len(seen), 9, f"how many seqs the records had, of {seen}")
+    t.eq(len(seen), 12, f"how many seqs the records had, of {seen}")
     t.eq(seen, sorted(seen), "the seqs in the order of the appends")

@@ -6,7 +6,7 @@ from durably import RevisionConflict
 from durably.logstore import Applied
 from durably_conformance.building import batch, log
 from durably_conformance.context import T
-from durably_conformance.logs import datas, pair, state, stored
+from durably_conformance.logs import datas, pair, rows, state, stored
 from durably_conformance.registry import check
 
 
@@ -53,7 +53,7 @@ async def the_last_token_is_accepted(t: T) -> None:
         answer = await t.attempt(store.append(log(), sent))
         if not isinstance(answer, Applied):
             t.fail(f"the revision last seen is refused with {type(answer).__name__}")
-        listed = (await other.list("test", with_state=True)).items[0].state
+        listed = (await rows(other, states=True))[0].state
         read = (await state(t, one)).revision
         t.eq((read, listed and listed.revision), (answer.revision,) * 2, "revisions read, listed")
         token = answer.revision

@@ -6,7 +6,7 @@ from durably import LogStore, RevisionConflict
 from durably.logstore import Applied, Batch, Log, NewRecord, Rewrite
 from durably_conformance.building import batch, log
 from durably_conformance.context import T
-from durably_conformance.logs import keyed, keys, pair, state, stored
+from durably_conformance.logs import content, keyed, keys, pair, state, stored
 from durably_conformance.registry import check
 
 UNKNOWN = (2**31, 2**32 + 1, 2**53, 2**64, 2**70)
@@ -31,8 +31,8 @@ async def records_are_dropped(t: T) -> None:
     found = await _filled(t, one)
     seqs = [record.seq for record in found.records]
     await _rewrite(t, one, drop_after=seqs[3], drop=frozenset({seqs[1]}))
-    after = await stored(t, other)
-    t.eq(after.records, tuple(found.records[n] for n in (0, 2, 3)), "the records left")
+    left = content(await stored(t, other))
+    t.eq(left, [content(found)[n] for n in (0, 2, 3)], "the records left")
 
 
 @check("LOG-REW-002", contract="logstore", reports=("langchain-ai/langgraph#1436",))
@@ -107,7 +107,7 @@ async def unknown_seqs_are_ignored(t: T) -> None:
     replace = {seq: NewRecord(data=b"", entry_count=7) for seq in (beyond + 1, *UNKNOWN)}
     await _rewrite(t, one, drop=frozenset({0, beyond}), replace=replace, drop_after=2**71)
     after = await stored(t, other)
-    t.eq(after.records, before.records, "the records")
+    t.eq(content(after), content(before), "the records")
     t.eq((after.state.entry_count, after.state.epoch), (3, before.state.epoch), "count and epoch")
     await other.append(log(), keyed("d", "e"))
     t.eq(keys(await stored(t, one)), ["a", "b", "c", "d", "e"], "the keys after another append")

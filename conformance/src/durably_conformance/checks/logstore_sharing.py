@@ -134,14 +134,16 @@ async def namespaces_share_nothing(t: T) -> None:
     other = (await t.connect(namespace="other")).log_store
     sent = batch(b"a", head=b"h")
     await one.append(log(), sent)
-    t.eq((await other.read(log()), await ids(other)), (None, []), "what the other one has of it")
+    t.eq(await other.read(log()), None, "what the other one reads of it")
+    t.eq(await ids(other), [], "what the other one lists of it")
     answer = await other.append(log(), sent)
     t.ok(not answer.duplicate, "the batch is new to the other one")
     await one.append(log(), batch(b"b"))
     await one.delete(log())
     found = await stored(t, other)
     t.eq((datas(found), found.state.revision), ([b"a"], answer.revision), "the other one's log")
-    t.eq((await ids(one), await ids(other)), ([], ["log"]), "the ids in both")
+    t.eq(await ids(one), [], "the ids in the one namespace")
+    t.eq(await ids(other), ["log"], "the ids in the other")
 
 
 @check("LOG-NS-002", contract="logstore", requires=("namespaces",))
