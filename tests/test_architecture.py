@@ -54,6 +54,8 @@ def test_arrows(package, path):
     allowed = ALLOWED[package] | (CLI if path.name in CLI_MODULES else set())
     if path.name == "_typing.py":
         allowed = allowed | {"typing_extensions"}
+    if path.name == "pytest.py":
+        allowed = allowed | {"pytest"}
     found = {name.split(".")[0] for name in imports(path)}
     assert found <= allowed | set(sys.stdlib_module_names)
 
@@ -102,8 +104,12 @@ def test_nothing_is_unpickled_or_imported_by_name():
 
 
 def test_the_suite_neither_asserts_nor_skips():
-    """No source of the suite has an assert, which -O removes, or names pytest's ways to skip."""
-    for path in sorted(SOURCES["durably_conformance"].rglob("*.py")):
+    """No source of the suite has an assert, which -O removes, or names pytest's ways to skip.
+
+    Its front end for pytest does: it passes on what the engine decided.
+    """
+    front = SOURCES["durably_conformance"] / "durably_conformance" / "pytest.py"
+    for path in sorted({*SOURCES["durably_conformance"].rglob("*.py")} - {front}):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             assert not isinstance(node, ast.Assert), path
             named = getattr(node, "attr", getattr(node, "id", ""))

@@ -100,8 +100,9 @@ def markdown(checks: Sequence[Check]) -> Iterator[str]:
     yield "`durably-conformance explain ID` prints the text of one, and the mistakes that it finds."
     yield "This page is made by `durably-conformance list --markdown`."
     yield ""
-    yield "A backend that fails a *must* does not conform; a *should* is a remark; a *candidate*"
-    yield "does not count yet. What a backend declares absent is not asked for: it is to be refused."
+    yield "A backend that fails a *must* does not conform; a *should* is a remark; a"
+    yield "*candidate* does not count yet. What a backend declares absent is not asked for, and"
+    yield "has to be refused."
     contract = ""
     for one in checks:
         if one.contract != contract:

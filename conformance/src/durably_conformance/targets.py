@@ -73,8 +73,8 @@ def _of_reference(reference: str) -> Harness:
         found = _made(reference, found)
     if not isinstance(found, Harness):
         raise CannotRun(
-            f"{reference} is a {type(found).__name__}. Make it a durably.testing.Harness,"
-            " or a function that returns one"
+            f"{reference} is no durably.testing.Harness, nor a function that returns one, but of"
+            f" type {type(found).__name__}"
         )
     missing = [one for one in ("name", "capabilities") if not hasattr(found, one)]
     if missing:

@@ -24,6 +24,7 @@ from durably.checks import (
     check_bytes,
     check_count,
     check_id,
+    check_namespace,
     check_revision_token,
     check_seconds,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "Range",
     "Record",
     "Rewrite",
+    "check_namespace",
     "new_key",
 ]
 

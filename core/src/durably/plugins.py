@@ -41,6 +41,7 @@ __all__ = [
     "BackendSpec",
     "Backends",
     "Offer",
+    "StorageUrl",
     "backends",
     "hookimpl",
     "open_backend",

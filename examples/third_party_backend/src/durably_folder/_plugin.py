@@ -16,5 +16,6 @@ def durably_backends() -> list[BackendSpec]:
             open="durably_folder:open_url",
             contract=(1, 0),
             capabilities=Capabilities(durability=Durability.POWER_LOSS, writers=Writers.ONE_HOST),
+            place="durably_folder.testing:FolderPlace",
         )
     ]

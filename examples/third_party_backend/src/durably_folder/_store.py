@@ -19,8 +19,18 @@ from durably import (
     Writers,
     rules,
 )
-from durably.checks import check_namespace
-from durably.logstore import ALL, Applied, Batch, Log, LogId, LogInfo, Range, Record, Rewrite
+from durably.logstore import (
+    ALL,
+    Applied,
+    Batch,
+    Log,
+    LogId,
+    LogInfo,
+    Range,
+    Record,
+    Rewrite,
+    check_namespace,
+)
 from durably_folder import _files as files
 
 __all__ = ["FolderLogStore"]

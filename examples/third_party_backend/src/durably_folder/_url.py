@@ -1,7 +1,7 @@
 """``folder:`` URLs."""
 
 from durably import InvalidUrl
-from durably.urls import StorageUrl
+from durably.plugins import StorageUrl
 from durably_folder._store import FolderLogStore
 
 __all__ = ["open_url"]
