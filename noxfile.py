@@ -25,9 +25,9 @@ PYTHONS = nox.project.python_versions(CORE)
 """The supported Pythons: the classifiers of core are the one truth."""
 
 PARALLEL = ["-n", "auto", "--dist", "loadgroup"]
-ONCE = ["cli*", "readme", "third_party"]
-"""Tests that start commands and build environments by the hundred: slow, and the same on every
-Python; README's commands even name theirs."""
+ONCE = ["cli*", "conformance_pytest", "readme", "selftest", "third_party"]
+"""Tests that start commands, build environments or run wrong backends by the hundred: slow, and
+the same on every Python; README's commands even name theirs."""
 
 LEFT_OUT = [f"--ignore-glob=*/test_{name}.py" for name in ONCE]
 
@@ -85,6 +85,22 @@ def lowest(session):
     ]
     session.install(*sorted(set(pinned)))
     session.run("pytest", *PARALLEL, *LEFT_OUT, *session.posargs)
+
+
+@nox.session(python=PYTHONS[0])
+def conformance(session):
+    """Judge our own backends as a stranger does; a URL after ``--`` judges another one."""
+    install(session)
+    temporary = Path(session.create_tmp()).absolute()
+    for url in session.posargs or ("memory://", f"sqlite:///{temporary}/storage.db"):
+        session.run("durably-conformance", "run", "--profile", "full", url)
+
+
+@nox.session(python=PYTHONS[0])
+def selftest(session):
+    """Prove the suite by backends that are wrong on purpose, and print which check caught which."""
+    install(session)
+    session.run("durably-conformance", "selftest")
 
 
 @nox.session(python=PYTHONS[0])
@@ -148,7 +164,7 @@ def pluggy(session, end):
     oldest = admitted.split(",")[0].replace(">=", "==")
     session.install("--upgrade", oldest if end == "min" else admitted)
     session.run("python", "-c", "import pluggy; print('pluggy', pluggy.__version__)")
-    names = ("plugins", "plugins_choice", "open", "config", "third_party")
+    names = ("plugins", "plugins_choice", "open", "config")
     session.run("pytest", *PARALLEL, *(f"tests/test_{name}.py" for name in names))
 
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 COMMANDS = re.findall(r"^\$ (.*)$", README, re.MULTILINE)
-EXPECTED = ["'Noted.'", "answer: 3 pages", "'Plan a trip.'", "1 0"]
+EXPECTED = ["'Noted.'", "answer: 3 pages", "'Plan a trip.'", "1 0", "verdict: core"]
 
 
 @pytest.mark.parametrize(("block", "expected"), list(zip(BLOCKS, EXPECTED, strict=True)))
