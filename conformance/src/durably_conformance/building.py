@@ -97,7 +97,8 @@ async def plant(
 ) -> None:
     """Store bytes as a run of a session, whatever they say."""
     record = NewRecord(key=run_id, data=data, entry_count=entry_count)
-    await store.append(LogId(kind="session", id=session_id), Batch(records=(record,)))
+    planted = Batch(records=(record,), at=1_700_000_000.0)
+    await store.append(LogId(kind="session", id=session_id), planted)
 
 
 async def delayed(turns: int, call: Awaitable[V]) -> V:

@@ -12,15 +12,16 @@ from durably_conformance.registry import check
 async def the_first_write_wins(t: T) -> None:
     """A second append under a stored run_id changes nothing, whatever it carries."""
     handle = await t.connect()
+    await handle.sessions.append("s", [], run_id="e")
     await handle.sessions.append("s", said("first"), run_id="r", meta={"n": 1})
-    await handle.sessions.append("s", [], run_id="z")
     again = await handle.sessions.append("s", said("second", "third"), run_id="r", meta={"n": 2})
     t.eq(again, "r", "the run_id that the second append returns")
     await handle.sessions.append("s", [], run_id="r")
-    await handle.sessions.append("s", said("late"), run_id="z")
+    await handle.sessions.append("s", said("late"), run_id="e")
     segments = await handle.sessions.segments("s")
     found = [(one.run_id, one.entries, one.meta) for one in segments]
-    t.eq(found, [("r", said("first"), {"n": 1}), ("z", [], None)], "runs after the second appends")
+    want = [("e", said(), None), ("r", said("first"), {"n": 1})]
+    t.eq(found, want, "runs after the second appends")
 
 
 @check("SES-IDEM-002", contract="session")
@@ -114,7 +115,7 @@ async def a_run_is_seen_whole(t: T) -> None:
             seen |= {size for _, size in await delayed(1, shape(other.sessions, "s"))}
     finally:
         await appending
-    t.eq(seen - {30}, set(), "sizes of parts of runs that were seen")
+    t.eq(sorted(seen - {30}), list[int](), "sizes of parts of runs that were seen")
     t.eq(await shape(other.sessions, "s"), [(f"r{n}", 30) for n in range(5)], "runs in the end")
 
 
@@ -123,13 +124,13 @@ async def the_revision_moves_with_changes(t: T) -> None:
     """The revision changes with every change and with nothing else, and never comes back."""
     handle, other = await t.connect(), await t.connect()
     seen = [0]
-    for _ in range(2):
+    for life in ("a", "b"):
         t.eq(await other.sessions.revision("s"), 0, "revision where there is no session")
-        for run_id in ("r1", "r2"):
-            await handle.sessions.append("s", said("a"), run_id=run_id)
+        for number in range(2):
+            await handle.sessions.append("s", said("a"), run_id=f"{life}{number}")
             seen.append(await other.sessions.revision("s"))
             t.eq(len(set(seen)), len(seen), "different revisions, of as many states")
-        await other.sessions.append("s", said("again"), run_id="r1")
+        await handle.sessions.append("s", said("again"), run_id=f"{life}0")
         await handle.sessions.segments("s")
         await handle.sessions.load("s")
         t.eq(await handle.sessions.revision("s"), seen[-1], "revision after what changes nothing")

@@ -13,7 +13,7 @@ ESCAPES = ("strands-agents/harness-sdk#680", "strands-agents/harness-sdk#728")
 SYNTAX = ("langchain-ai/langchain-redis#67", "langchain-ai/langgraphjs#2012")
 PATTERNS = ("langchain-ai/langgraph#8300", "langchain-ai/langgraph#8478")
 
-FAMILY = ("foo", "foobar", "foo:1", "foo/1", "foo*", "Foo", "foo ", "f%", "f_o", "*")
+FAMILY = ("foo", "foobar", "foo:1", "foo/1", "foo*", "foo ", "f%", "f_o", "*")
 DELETED = ("foo", "f%", "*")
 LEFT = tuple(id_ for id_ in FAMILY if id_ not in DELETED)
 
@@ -23,7 +23,7 @@ async def sessions_are_told_apart(t: T) -> None:
     """Every legal session_id names a session of its own, however much it is like another."""
     handle, other = await t.connect(), await t.connect()
     for id_ in HOSTILE_IDS:
-        await handle.sessions.append(id_, said(id_), run_id="r")
+        await handle.sessions.append(id_, said(id_))
     for id_ in HOSTILE_IDS:
         t.eq(await other.sessions.load(id_), said(id_), f"entries of the session {id_!a}")
 
@@ -36,7 +36,7 @@ async def runs_are_told_apart(t: T) -> None:
         given = await handle.sessions.append("s", said(id_), run_id=id_)
         t.eq(given, id_, f"what append returns for the run {id_!a}")
     found = [(one.run_id, one.entries) for one in await other.sessions.segments("s")]
-    t.eq(found, [(id_, said(id_)) for id_ in HOSTILE_IDS], "runs")
+    t.same_set(found, [(id_, said(id_)) for id_ in HOSTILE_IDS], "runs")
 
 
 @check("SES-ID-003", contract="session")
@@ -75,7 +75,7 @@ async def clear_leaves_its_neighbours(t: T) -> None:
     """Clearing a session clears no other, whatever their ids have in common."""
     handle, other = await t.connect(), await t.connect()
     for id_ in FAMILY:
-        await handle.sessions.append(id_, said(id_), run_id="r")
+        await handle.sessions.append(id_, said(id_))
     for id_ in DELETED:
         await other.sessions.clear(id_)
     for id_ in FAMILY:

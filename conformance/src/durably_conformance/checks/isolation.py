@@ -75,16 +75,24 @@ async def namespaces_share_nothing(t: T) -> None:
     handles = {space: await t.connect(namespace=space) for space in SPACES}
     for space, handle in handles.items():
         for contract in contracts:
-            t.eq(await _read(handle, contract, "x"), [], f"{contract} in a fresh {space!a}")
-            await _write(handle, contract, "x", space)
+            t.eq(
+                await _read(handle, contract, f"x {contract}"),
+                [],
+                f"{contract} in a fresh {space!a}",
+            )
+            await _write(handle, contract, f"x {contract}", space)
     later = await t.connect(namespace="a")
     for contract in contracts:
-        t.eq(await _read(later, contract, "x"), said("a"), f"{contract} in 'a', opened later")
-        await _remove(later, contract, "x")
+        t.eq(
+            await _read(later, contract, f"x {contract}"),
+            said("a"),
+            f"{contract} in 'a', opened later",
+        )
+        await _remove(later, contract, f"x {contract}")
     for space, handle in handles.items():
         for contract in contracts:
             want = [] if space == "a" else said(space)
-            t.eq(await _read(handle, contract, "x"), want, f"{contract} in {space!a}")
+            t.eq(await _read(handle, contract, f"x {contract}"), want, f"{contract} in {space!a}")
         if t.capabilities.checkpointer:
             listed = (await handle.checkpointer.runs()).items
             t.eq(len(listed), int(space != "a"), f"runs listed in {space!a}")

@@ -45,7 +45,8 @@ async def counts_of_a_rewind(t: T) -> None:
     """What to keep, and the revision, are integers of at least 0; all else is an InvalidLimit."""
     one, other = await t.connect(), await t.connect()
     await fill(one.sessions, "s", "a2 b2")
-    for wrong in (*WRONG, None):
+    counts: tuple[Any, ...] = (*WRONG, None)
+    for wrong in counts:
         call = one.sessions.rewind("s", keep_entries=wrong)
         await t.raises(InvalidLimit, call, f"keep_entries={wrong!r}")
     for wrong in WRONG:
@@ -62,19 +63,19 @@ def _plain(segments: list[Segment]) -> list[tuple[str, list[Entry]]]:
 async def a_rewind_beside_an_append(t: T) -> None:
     """An append at the same time is ordered before a rewind, and subject to it, or after it."""
     one, other = await t.connect(), await t.connect()
-    before = Rewound(removed_entries=3, removed_run_ids=("c",), truncated_run_id="b")
     after = Rewound(removed_entries=1, truncated_run_id="b")
     kept = [("a", said("a0", "a1")), ("b", said("b0"))]
     for turns in range(8):
         name = f"s{turns}"
+        before = Rewound(removed_entries=3, removed_run_ids=(name,), truncated_run_id="b")
         await fill(one.sessions, name, "a2 b2")
         done, run_id = await asyncio.gather(
             delayed(max(0, turns - 4), one.sessions.rewind(name, keep_entries=3)),
-            delayed(max(0, 4 - turns), other.sessions.append(name, said("x", "y"), run_id="c")),
+            delayed(max(0, 4 - turns), other.sessions.append(name, said("x", "y"), run_id=name)),
         )
-        t.eq(run_id, "c", "what append returns")
+        t.eq(run_id, name, "what append returns")
         t.ok(done in (before, after), "rewind tells of the append, or of all but the append")
-        want = kept if done == before else [*kept, ("c", said("x", "y"))]
+        want = kept if done == before else [*kept, (name, said("x", "y"))]
         for handle in (one, other):
             found = await handle.sessions.segments(name)
             t.eq(_plain(found), want, f"runs, where rewind removed {done.removed_entries} entries")

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from durably import CorruptRecord, InvalidLimit
+from durably import CorruptRecord, Entry, InvalidLimit
 from durably.logstore import LogId
 from durably_conformance.building import call, delayed, plant, result, said, shape
 from durably_conformance.context import T
@@ -22,7 +22,7 @@ WRONG: tuple[Any, ...] = (-1, -(2**70), True, 1.0, "1", None)
 async def counts_of_a_trim(t: T) -> None:
     """What to keep are integers of at least 0, all else is an InvalidLimit and trims nothing."""
     one, other = await t.connect(), await t.connect()
-    entries = [call("c"), result("c", LONG)]
+    entries: list[Entry] = [call("c"), result("c", LONG)]
     await one.sessions.append("s", entries, run_id="r")
     for wrong in WRONG:
         trim = one.sessions.trim_tool_results("s", keep_chars=wrong, keep_runs=0)
@@ -38,14 +38,18 @@ async def a_trim_beside_an_append(t: T) -> None:
     one, other = await t.connect(), await t.connect()
     for turns in range(8):
         name = f"s{turns}"
-        await one.sessions.append(name, [call("c"), result("c", LONG)], run_id="r1")
+        await one.sessions.append(name, [call("c"), result("c", LONG)], run_id=name)
         trimmed, run_id = await asyncio.gather(
             delayed(max(0, turns - 4), one.sessions.trim_tool_results(name, keep_runs=0)),
-            delayed(max(0, 4 - turns), other.sessions.append(name, said("x", "y"), run_id="r2")),
+            delayed(
+                max(0, 4 - turns), other.sessions.append(name, said("x", "y"), run_id=f"x{turns}")
+            ),
         )
-        t.eq((trimmed, run_id), (1, "r2"), "results trimmed, and what append returns")
+        t.eq((trimmed, run_id), (1, f"x{turns}"), "results trimmed, and what append returns")
         for handle in (one, other):
-            t.eq(await shape(handle.sessions, name), [("r1", 2), ("r2", 2)], "runs and sizes")
+            t.eq(
+                await shape(handle.sessions, name), [(name, 2), (f"x{turns}", 2)], "runs and sizes"
+            )
         t.eq((await other.sessions.load(name))[2:], said("x", "y"), "entries of the second run")
 
 
