@@ -39,14 +39,14 @@ def _snapshot(messages: list[Entry] | None = None) -> StateSnapshot:
 def _change(*values: Any) -> None:  # noqa: ANN401 - whatever a backend returns
     """Change every list and every dict inside some values."""
     for value in values:
-        kind: Any = type(value)
-        if kind is dict:
+        kind = type(value).__name__
+        if kind == "dict":
             _change(*value.values())
             value["changed"] = True
-        elif kind is list:
+        elif kind == "list":
             _change(*value)
             value.append("changed")
-        elif kind is tuple:
+        elif kind == "tuple":
             _change(*value)
         else:
             _change(*(getattr(value, name) for name in getattr(value, "__struct_fields__", ())))

@@ -18,6 +18,7 @@ from durably_conformance.selftest.delegating import (
     CheckpointerMutation,
     SaverMutation,
 )
+from durably_conformance.selftest.mutants_ids import is_text
 from durably_conformance.selftest.spoiling import wrong
 from durably_conformance.selftest.tracking import Tracked
 
