@@ -1,31 +1,25 @@
-"""Harnesses that are not honest, and declarations that are not kept."""
+"""Harnesses that are not honest."""
 
 import time
+from typing import Any, cast
 
+import msgspec
 from typing_extensions import override
 
 from durably import (
-    Capabilities,
     Durability,
     MemoryLogStore,
-    Rewound,
+    Session,
     Storage,
-    Support,
-    Unsupported,
-    Writers,
 )
 from durably.testing import Clock, Handle
-from durably_conformance.building import batch, log, result, said
-from durably_conformance.selftest.delegating import SessionMutation
+from durably_conformance.building import batch, log, said
 from durably_conformance.selftest.mutating import Memory, MemoryMutant
 from durably_conformance.selftest.table import Mutant, Variant
 from durably_conformance.selftest.tracking import Tracked
 
-NO_MAINTENANCE = Capabilities(
-    durability=Durability.NOTHING,
-    writers=Writers.ONE_PROCESS,
-    rewind=Support.no("segments are sealed"),
-    trim=Support.no("segments are sealed"),
+UNDECLARED = msgspec.structs.replace(
+    MemoryLogStore.capabilities, durability=cast("Durability", None)
 )
 
 
@@ -62,40 +56,23 @@ class UsedPlaces(Memory):
         return await super().connect(clock=clock, namespace=namespace)
 
 
-class RefusingSessions(SessionMutation):
-    """Neither rewinds nor trims, and says so."""
+class DuckSessions(Memory):
+    """Hands out sessions of a class of its own."""
 
     @override
-    async def rewind(
-        self, session_id: str, *, keep_entries: int, expected_revision: int | None = None
-    ) -> Rewound:
-        raise Unsupported("segments are sealed")
-
-    @override
-    async def trim_tool_results(
-        self, session_id: str, *, keep_chars: int = 400, keep_runs: int = 1
-    ) -> int:
-        raise Unsupported("segments are sealed")
+    async def connect(self, *, clock: Clock = time.time, namespace: str = "") -> Handle:
+        return cast("Handle", _Ducks(await super().connect(clock=clock, namespace=namespace)))
 
 
-class QuietRewind(RefusingSessions):
-    """Rewinds nothing and says nothing."""
+class _Ducks:
+    """Passes everything on, and no class with it."""
 
-    @override
-    async def rewind(
-        self, session_id: str, *, keep_entries: int, expected_revision: int | None = None
-    ) -> Rewound:
-        return Rewound()
+    def __init__(self, handle: Any) -> None:  # noqa: ANN401 - a handle, or a part of one
+        self._handle = handle
 
-
-class QuietTrim(RefusingSessions):
-    """Trims nothing and says nothing."""
-
-    @override
-    async def trim_tool_results(
-        self, session_id: str, *, keep_chars: int = 400, keep_runs: int = 1
-    ) -> int:
-        return 0
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever it has
+        part = getattr(self._handle, name)
+        return _Ducks(part) if name == "sessions" else part
 
 
 async def sees_another_place(place: Tracked) -> bool:
@@ -122,28 +99,33 @@ async def has_no_name(place: Tracked) -> bool:
     return not place.harness.name
 
 
-async def does_not_rewind(place: Tracked) -> bool:
-    """Rewind, and see the entries still there without a word."""
-    sessions = (await place.connect()).sessions
-    await sessions.append("s", said("a", "b"))
-    return not (await sessions.rewind("s", keep_entries=1)).removed_entries
+async def has_sessions_of_no_class(place: Tracked) -> bool:
+    """Look at the class."""
+    return Session not in type((await place.connect()).sessions).__mro__
 
 
-async def does_not_trim(place: Tracked) -> bool:
-    """Trim, and see nothing trimmed without a word."""
-    sessions = (await place.connect()).sessions
-    await sessions.append("s", [result("c", "long" * 200)])
-    return not await sessions.trim_tool_results("s", keep_runs=0)
-
-
-def sessions_mutant(
-    name: str, wrap: type[SessionMutation], capabilities: Capabilities = NO_MAINTENANCE
-) -> MemoryMutant:
-    """Return a backend that declares neither rewind nor trim."""
-    return MemoryMutant(name, sessions=wrap, capabilities=capabilities)
+async def declares_no_durability(place: Tracked) -> bool:
+    """Look at the declaration."""
+    return not isinstance(cast("object", place.harness.capabilities.durability), Durability)
 
 
 MUTANTS = (
+    Mutant(
+        name="sessions of no class",
+        says="A handle offers each contract that is declared, as the class that core calls it.",
+        fails=frozenset({"HAR-005"}),
+        provenance="langchain-ai/langgraph#8722",
+        harness=lambda: MemoryMutant(place=DuckSessions),
+        probe=has_sessions_of_no_class,
+    ),
+    Mutant(
+        name="durability undeclared",
+        says="Every capability is declared.",
+        fails=frozenset({"HAR-003"}),
+        provenance="a declaration copied from a template and left empty",
+        harness=lambda: MemoryMutant(capabilities=UNDECLARED),
+        probe=declares_no_durability,
+    ),
     Mutant(
         name="places that are one",
         says="Two places see nothing of each other.",
@@ -176,29 +158,7 @@ MUTANTS = (
         harness=lambda: MemoryMutant(place=UsedPlaces),
         probe=sees_what_somebody_left,
     ),
-    Mutant(
-        name="rewind declared absent, quietly ignored",
-        says="A session without rewind raises Unsupported.",
-        fails=frozenset({"NEG-REWIND-001"}),
-        provenance="an optional method implemented as pass",
-        harness=lambda: sessions_mutant("quiet rewind", QuietRewind),
-        probe=does_not_rewind,
-    ),
-    Mutant(
-        name="trim declared absent, quietly ignored",
-        says="A session without trim raises Unsupported.",
-        fails=frozenset({"NEG-TRIM-001"}),
-        provenance="an optional method implemented as pass",
-        harness=lambda: sessions_mutant("quiet trim", QuietTrim),
-        probe=does_not_trim,
-    ),
 )
 
-VARIANTS = (
-    Variant(name="memory", says="Nothing is odd about it.", harness=MemoryMutant),
-    Variant(
-        name="no rewind, no trim",
-        says="It declares both absent and refuses them.",
-        harness=lambda: sessions_mutant("refusing", RefusingSessions),
-    ),
-)
+
+VARIANTS = (Variant(name="memory", says="Nothing is odd about it.", harness=MemoryMutant),)
