@@ -27,11 +27,11 @@ def matrix(reports: Mapping[str, Report], checks: Iterable[Check]) -> Iterator[s
         grouped.setdefault(contract, {})[id_] = known[id_].rule if id_ in known else ""
     yield from _summary(named)
     sections: list[tuple[str, tuple[str, str]]] = [*CONTRACTS.items(), ("", _OTHER)]
-    for contract, about in sections:
-        if contract in grouped:
+    for key, about in sections:
+        if key in grouped:
             yield from ("", f"## {about[0]}", "", f"About {about[1]}.", "")
-            yield from _table(grouped[contract], named)
-            yield from _notes(grouped[contract], named)
+            yield from _table(grouped[key], named)
+            yield from _notes(grouped[key], named)
 
 
 def _named(reports: Mapping[str, Report]) -> dict[str, Report]:

@@ -1,7 +1,7 @@
 """A run as a person follows and reads it: progress, what failed and why, the verdict in words."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TextIO
 
 from durably_conformance.registry import Check, Contract
@@ -12,6 +12,10 @@ __all__ = ["Progress", "findings", "heading", "verdict_lines"]
 
 BAD: tuple[Status, ...] = ("failed", "undeclared", "error", "known_failure", "unexpected_pass")
 _CLEAR = "\r\x1b[K"
+_LEFT_OUT: Mapping[Status, str] = {
+    "unsupported": "Was not applicable:",
+    "not_run": "Was not run:",
+}
 _LEVELS = {"must": "", "should": " (a remark)", "candidate": " (does not count yet)"}
 
 
@@ -45,9 +49,10 @@ class Progress:
         self._out.flush()
 
 
-def findings(report: Report, checks: Iterable[Check]) -> list[str]:
+def findings(report: Report, checks: Sequence[Check]) -> list[str]:
     """Return what failed, and what was not run or did not apply, each with its reason."""
     rules = {one.id: one.rule for one in checks}
+    refusals = {one.id for one in checks if one.refuses}
     lines: list[str] = []
     for one in report.checks:
         if one.status in BAD:
@@ -58,8 +63,8 @@ def findings(report: Report, checks: Iterable[Check]) -> list[str]:
         lines = ["", "What failed:", *lines]
         first = next(one.id for one in report.checks if one.status in BAD)
         lines += ["", f"What a check asks for: durably-conformance explain {first}"]
-    for status, title in (("unsupported", "Was not applicable:"), ("not_run", "Was not run:")):
-        found = _by_reason(report, status)
+    for status, title in _LEFT_OUT.items():
+        found = _by_reason(report, status, refusals)
         if found:
             lines += ["", title]
         for reason, ids in found.items():
@@ -68,11 +73,16 @@ def findings(report: Report, checks: Iterable[Check]) -> list[str]:
     return lines
 
 
-def _by_reason(report: Report, status: str) -> Mapping[str, list[str]]:
+def _by_reason(
+    report: Report, status: Status, refusals: Collection[str]
+) -> Mapping[str, list[str]]:
+    """Return ids by their reason; the many that would refuse what is offered share one."""
     found: dict[str, list[str]] = {}
     for one in report.checks:
         if one.status == status:
-            found.setdefault(one.reason or "for no reason", []).append(one.id)
+            offered = status == "unsupported" and one.id in refusals
+            reason = "nothing is to be refused, since it is offered" if offered else one.reason
+            found.setdefault(reason or "for no reason", []).append(one.id)
     return found
 
 
