@@ -27,6 +27,7 @@ async def nothing_works_after_a_close(t: T) -> None:
     handle, other = await t.connect(), await t.connect()
     for keeper in keepers(t):
         await keeper.write(handle, "s", PAIR)
+        t.eq(await keeper.read(other, "s"), PAIR, f"{keeper} before the close")
     claim = await handle.checkpointer.claim("s") if t.capabilities.checkpointer else None
     await handle.aclose()
     for name, act in operations(t, "s").items():
@@ -44,6 +45,7 @@ async def closing_again_does_nothing(t: T) -> None:
     unused, used, other = await t.connect(), await t.connect(), await t.connect()
     for keeper in keepers(t):
         await keeper.write(used, "s", PAIR)
+        t.eq(await keeper.read(other, "s"), PAIR, f"{keeper} before the close")
     for handle in (unused, used):
         closed = await asyncio.gather(*(handle.aclose() for _ in range(3)), return_exceptions=True)
         t.eq(closed, [None] * 3, "what three closes at once answer")
