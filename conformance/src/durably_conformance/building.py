@@ -1,7 +1,7 @@
 """Entries, heads and logs in few words, for checks and mutants."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from durably import (
@@ -22,6 +22,7 @@ __all__ = [
     "call",
     "delayed",
     "fill",
+    "for_each",
     "head",
     "log",
     "plant",
@@ -99,6 +100,16 @@ async def plant(
     record = NewRecord(key=run_id, data=data, entry_count=entry_count)
     planted = Batch(records=(record,), at=1_700_000_000.0)
     await store.append(LogId(kind="session", id=session_id), planted)
+
+
+async def for_each(
+    act: Callable[[str], Awaitable[V]], texts: Sequence[str], *, at_once: int = 16
+) -> list[V]:
+    """Return what an act gives for each text; a few at once, which is quick and no crowd."""
+    given: list[V] = []
+    for start in range(0, len(texts), at_once):
+        given += await asyncio.gather(*map(act, texts[start : start + at_once]))
+    return given
 
 
 async def delayed(turns: int, call: Awaitable[V]) -> V:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, cast
 
 from durably import InvalidId
-from durably_conformance.building import fill, head, runs, said, shape, snapshot
+from durably_conformance.building import fill, for_each, head, runs, said, shape, snapshot
 from durably_conformance.context import T
 from durably_conformance.hostile import HOSTILE_IDS, REFUSED_IDS
 from durably_conformance.registry import check
@@ -22,19 +22,19 @@ LEFT = tuple(id_ for id_ in FAMILY if id_ not in DELETED)
 async def sessions_are_told_apart(t: T) -> None:
     """Every legal session_id names a session of its own, however much it is like another."""
     handle, other = await t.connect(), await t.connect()
-    for id_ in HOSTILE_IDS:
-        await handle.sessions.append(id_, said(id_))
-    for id_ in HOSTILE_IDS:
-        t.eq(await other.sessions.load(id_), said(id_), f"entries of the session {id_!a}")
+    await for_each(lambda id_: handle.sessions.append(id_, said(id_)), HOSTILE_IDS)
+    found = await for_each(other.sessions.load, HOSTILE_IDS)
+    for id_, entries in zip(HOSTILE_IDS, found, strict=True):
+        t.eq(entries, said(id_), f"entries of the session {id_!a}")
 
 
 @check("SES-ID-002", contract="session", reports=SYNTAX)
 async def runs_are_told_apart(t: T) -> None:
     """Every legal run_id names a run of its own in a session, and comes back as it was given."""
     handle, other = await t.connect(), await t.connect()
-    for id_ in HOSTILE_IDS:
-        given = await handle.sessions.append("s", said(id_), run_id=id_)
-        t.eq(given, id_, f"what append returns for the run {id_!a}")
+    append = handle.sessions.append
+    given = await for_each(lambda id_: append("s", said(id_), run_id=id_), HOSTILE_IDS)
+    t.eq(given, list(HOSTILE_IDS), "what the appends return")
     found = [(one.run_id, one.entries) for one in await other.sessions.segments("s")]
     t.same_set(found, [(id_, said(id_)) for id_ in HOSTILE_IDS], "runs")
 
@@ -100,10 +100,10 @@ async def rewind_leaves_its_neighbours(t: T) -> None:
 async def runs_are_told_apart_by_the_checkpointer(t: T) -> None:
     """Every legal run_id names a run of its own, however much it is like another."""
     handle, other = await t.connect(), await t.connect()
-    for id_ in HOSTILE_IDS:
-        await handle.checkpointer.append(id_, said(id_), head(agent_name=id_))
-    for id_ in HOSTILE_IDS:
-        run = await other.checkpointer.load(id_)
+    append = handle.checkpointer.append
+    await for_each(lambda id_: append(id_, said(id_), head(agent_name=id_)), HOSTILE_IDS)
+    stored = await for_each(other.checkpointer.load, HOSTILE_IDS)
+    for id_, run in zip(HOSTILE_IDS, stored, strict=True):
         found = None if run is None else (run.run_id, run.head.agent_name, run.entries)
         t.eq(found, (id_, id_, said(id_)), f"the run {id_!a}")
 
@@ -132,8 +132,8 @@ async def illegal_run_ids(t: T) -> None:
 async def runs_are_listed_by_their_bytes(t: T) -> None:
     """Runs are listed in the order of their ids' UTF-8 bytes, page by page, whatever they hold."""
     handle, other = await t.connect(), await t.connect()
-    for id_ in HOSTILE_IDS:
-        await handle.checkpointer.append(id_, [], head())
+    append = handle.checkpointer.append
+    await for_each(lambda id_: append(id_, [], head()), HOSTILE_IDS)
     walked: list[str] = []
     after: str | None = None
     for _ in HOSTILE_IDS:
@@ -161,10 +161,10 @@ async def deleting_a_run_leaves_its_neighbours(t: T) -> None:
 async def threads_are_told_apart(t: T) -> None:
     """Every legal thread_id names a thread of its own, however much it is like another."""
     saver, other = (await t.connect()).checkpoint_saver(), (await t.connect()).checkpoint_saver()
-    for id_ in HOSTILE_IDS:
-        await saver.append(id_, snapshot(id_))
-    for id_ in HOSTILE_IDS:
-        found = [(one.thread_id, one.snapshot.messages) for one in await other.list(id_)]
+    await for_each(lambda id_: saver.append(id_, snapshot(id_)), HOSTILE_IDS)
+    listed = await for_each(other.list, HOSTILE_IDS)
+    for id_, checkpoints in zip(HOSTILE_IDS, listed, strict=True):
+        found = [(one.thread_id, one.snapshot.messages) for one in checkpoints]
         t.eq(found, [(id_, said(id_))], f"the thread {id_!a}")
 
 

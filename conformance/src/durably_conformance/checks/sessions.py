@@ -3,7 +3,7 @@
 from typing import Any
 
 from durably import CustomEntry, ReasoningEntry, TextPart
-from durably_conformance.building import answer, call, result, said, shape
+from durably_conformance.building import answer, call, for_each, result, said, shape
 from durably_conformance.context import T
 from durably_conformance.registry import check
 
@@ -122,12 +122,13 @@ async def entries_are_any_sequence(t: T) -> None:
 async def all_is_all(t: T) -> None:
     """However many entries and runs a session has, all of them come back."""
     handle, other = await t.connect(), await t.connect()
-    texts = [f"{number}" for number in range(1_101)]
-    await handle.sessions.append("s", said(*texts[:1_001]), run_id="000")
-    for number in range(1_001, 1_101):
-        await handle.sessions.append("s", said(texts[number]), run_id=f"{number}")
-    t.eq(await other.sessions.load("s"), said(*texts), "entries")
-    t.eq(len(await other.sessions.segments("s")), 101, "runs")
+    await handle.sessions.append("long", said(*map(str, range(1_001))), run_id="r")
+    names = [f"{number:03}" for number in range(101)]
+    append = handle.sessions.append
+    await for_each(lambda name: append("s", said(name), run_id=name), names)
+    t.eq(await other.sessions.load("long"), said(*map(str, range(1_001))), "entries of one run")
+    t.same_set([one.run_id for one in await other.sessions.segments("s")], names, "runs")
+    t.eq(len(await other.sessions.load("s")), 101, "entries of as many runs")
 
 
 @check("SES-NONE-001", contract="session", reports=("agno-agi/agno#7879",))

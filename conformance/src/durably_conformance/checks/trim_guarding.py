@@ -94,6 +94,7 @@ async def a_broken_run_stops_a_trim(t: T) -> None:
     await one.sessions.append("s", said("last"), run_id="c")
     before = await other.log_store.read(LogId(kind="session", id="s"))
     trim = one.sessions.trim_tool_results("s", keep_chars=10)
-    await t.raises(CorruptRecord, trim, "a trim of a run that is cut off")
+    error = await t.raises(CorruptRecord, trim, "a trim of a run that is cut off")
+    t.eq(error.record, "b", "the run that the error names")
     after = await other.log_store.read(LogId(kind="session", id="s"))
     t.eq(after, before, "what is stored after the refusal")
