@@ -33,7 +33,7 @@ async def runs_are_told_apart(t: T) -> None:
     """Every legal run_id names a run of its own in a session, and comes back as it was given."""
     handle, other = await t.connect(), await t.connect()
     append = handle.sessions.append
-    given = await for_each(lambda id_: append("s", said(id_), run_id=id_), HOSTILE_IDS)
+    given = [await append("s", said(id_), run_id=id_) for id_ in HOSTILE_IDS]
     t.eq(given, list(HOSTILE_IDS), "what the appends return")
     found = [(one.run_id, one.entries) for one in await other.sessions.segments("s")]
     t.same_set(found, [(id_, said(id_)) for id_ in HOSTILE_IDS], "runs")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from durably import CustomEntry, ReasoningEntry, TextPart
-from durably_conformance.building import answer, call, for_each, result, said, shape
+from durably_conformance.building import answer, call, result, said, shape
 from durably_conformance.context import T
 from durably_conformance.registry import check
 
@@ -124,8 +124,8 @@ async def all_is_all(t: T) -> None:
     handle, other = await t.connect(), await t.connect()
     await handle.sessions.append("long", said(*map(str, range(1_001))), run_id="r")
     names = [f"{number:03}" for number in range(101)]
-    append = handle.sessions.append
-    await for_each(lambda name: append("s", said(name), run_id=name), names)
+    for name in names:
+        await handle.sessions.append("s", said(name), run_id=name)
     t.eq(await other.sessions.load("long"), said(*map(str, range(1_001))), "entries of one run")
     t.same_set([one.run_id for one in await other.sessions.segments("s")], names, "runs")
     t.eq(len(await other.sessions.load("s")), 101, "entries of as many runs")
