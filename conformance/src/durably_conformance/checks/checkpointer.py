@@ -2,9 +2,10 @@
 
 import asyncio
 
+from durably import Entry
 from durably_conformance.building import call, head, result, said
 from durably_conformance.context import T
-from durably_conformance.loading import beside, loaded, walked
+from durably_conformance.reading_back import beside, loaded, walked
 from durably_conformance.registry import check
 
 
@@ -33,7 +34,8 @@ async def without_entries_the_head_alone_is_set(t: T) -> None:
     one, other = await t.connect(), await t.connect()
     await one.checkpointer.append("r", [], head(turns=1))
     run = await loaded(t, other)
-    t.eq((run.entries, run.head.turns), ([], 1), "a run started without entries")
+    t.eq(run.entries, [], "entries of a run started without any")
+    t.eq(run.head.turns, 1, "its turns")
     before = await one.checkpointer.append("r", said("a"), head(turns=2))
     saved = await one.checkpointer.append("r", [], head(turns=3, status="completed"))
     run = await loaded(t, other)
@@ -92,8 +94,8 @@ async def looking_makes_no_run(t: T) -> None:
 async def nothing_is_repaired(t: T) -> None:
     """Calls without a result, and results without a call, come back as they were saved."""
     handle = await t.connect()
-    first = [*said("q"), call("1"), call("1"), result("1")]
-    second = [result("9"), call("2"), call("3"), result("2")]
+    first: list[Entry] = [*said("q"), call("1"), call("1"), result("1")]
+    second: list[Entry] = [result("9"), call("2"), call("3"), result("2")]
     await handle.checkpointer.append("r", first, head())
     t.exact((await loaded(t, await t.connect())).entries, first, "entries of one batch")
     await handle.checkpointer.append("r", second, head())

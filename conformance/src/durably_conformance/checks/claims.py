@@ -5,7 +5,7 @@ import asyncio
 from durably import RevisionConflict
 from durably_conformance.building import head, said
 from durably_conformance.context import T
-from durably_conformance.loading import cancelled_after, loaded, timeless
+from durably_conformance.reading_back import cancelled_after, loaded, timeless
 from durably_conformance.registry import check
 
 STEPS = range(8)

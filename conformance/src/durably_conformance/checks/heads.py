@@ -3,10 +3,10 @@
 from durably import InterruptReason
 from durably_conformance.building import head, said
 from durably_conformance.context import T
-from durably_conformance.loading import loaded, timeless, walked
+from durably_conformance.reading_back import loaded, timeless, walked
 from durably_conformance.registry import check
 
-_FULL = head(
+FULL = head(
     agent_name="planner",
     usage={"input": 12, "cost": 0.5, "none": None, "list": []},
     turns=7,
@@ -23,21 +23,32 @@ _FULL = head(
 )
 
 
+EMPTY = head(
+    interrupt=InterruptReason(call_id="", tool_name="", arguments_digest="", reason="", data={}),
+    error="",
+    last_input_tokens=0,
+    pending_handoff="",
+    context_state=[],
+    started_at=0.0,
+)
+
+
 @check("CKP-HEAD-001", contract="checkpointer", reports=("redis-developer/langgraph-redis#113",))
 async def every_field_comes_back(t: T) -> None:
     """Every field of a head comes back as it was saved, in a load and in a listing."""
     one, other = await t.connect(), await t.connect()
-    await one.checkpointer.append("r", said("a"), _FULL)
-    want = _FULL.replace(updated_at=t.clock.now)
-    t.exact((await loaded(t, other)).head, want, "the head of a load")
-    t.exact([row.head for row in await walked(t, other)], [want], "the heads of a listing")
+    for saved in (FULL, EMPTY):
+        await one.checkpointer.append("r", said("a"), saved)
+        want = saved.replace(updated_at=t.clock.now)
+        t.exact((await loaded(t, other)).head, want, "the head of a load")
+        t.exact([row.head for row in await walked(t, other)], [want], "the heads of a listing")
 
 
 @check("CKP-HEAD-002", contract="checkpointer")
 async def a_head_is_replaced_as_a_whole(t: T) -> None:
     """A head replaces the one before it as a whole: a field left out is gone."""
     one, other = await t.connect(), await t.connect()
-    await one.checkpointer.append("r", said("a"), _FULL)
+    await one.checkpointer.append("r", said("a"), FULL)
     await one.checkpointer.append("r", said("b"), head())
     t.exact(timeless((await loaded(t, other)).head), head(), "an empty head after a full one")
     rows = [timeless(row.head) for row in await walked(t, other)]

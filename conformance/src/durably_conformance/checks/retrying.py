@@ -1,9 +1,9 @@
 """``Checkpointer``: the same save sent again, as after a lost answer, is made once."""
 
-from durably import RevisionConflict, ToolCallEntry
+from durably import Entry, RevisionConflict, RunHead, ToolCallEntry
 from durably_conformance.building import answer, head, said
 from durably_conformance.context import T
-from durably_conformance.loading import loaded
+from durably_conformance.reading_back import loaded
 from durably_conformance.registry import check
 
 
@@ -102,7 +102,7 @@ async def another_save_is_not_taken_for_it(t: T) -> None:
     runs = handle.checkpointer
     token = await runs.append("r", said("a"), head())
     saved = await runs.append("r", said("b"), head(), expected_revision=token)
-    others = {
+    others: dict[str, tuple[list[Entry], RunHead]] = {
         "other entries": (said("c"), head()),
         "more entries": (said("b", "b"), head()),
         "no entries": ([], head()),

@@ -1,9 +1,9 @@
 """``CheckpointSaver`` with a bound: the newest snapshots stay, whole, and nothing else."""
 
-from durably import CheckpointNotFound
+from durably import CheckpointNotFound, StateSnapshot
 from durably_conformance.building import snapshot
 from durably_conformance.context import T
-from durably_conformance.loading import listed
+from durably_conformance.reading_back import listed, plain
 from durably_conformance.registry import check
 
 
@@ -15,7 +15,7 @@ async def a_bound_evicts_the_oldest(t: T) -> None:
         one, other = (
             handle.checkpoint_saver(max_checkpoints_per_thread=bound) for handle in handles
         )
-        name, made, seqs = f"bound {bound}", [], []
+        name, made, seqs = f"bound {bound}", list[StateSnapshot](), list[int]()
         for turn in range(12):
             made.append(snapshot(*(f"{n}" * 30 for n in range(turn)), turn=turn))
             seqs.append(await one.append(name, made[-1]))
@@ -24,7 +24,7 @@ async def a_bound_evicts_the_oldest(t: T) -> None:
                 t.eq(got, made[::-1][:bound], f"what a bound of {bound} keeps")
         for seq in seqs[:-bound]:
             await t.raises(CheckpointNotFound, other.get(name, seq), "an evicted snapshot")
-        kept = [(await other.get(name, seq)).snapshot for seq in seqs[-bound:]]
+        kept = [plain(await other.get(name, seq)) for seq in seqs[-bound:]]
         t.eq(kept, made[-bound:], f"the newest {bound}, one by one")
 
 
@@ -33,7 +33,7 @@ async def a_seq_is_never_used_again(t: T) -> None:
     """A seq is never used again, also not after every older snapshot was evicted."""
     one = (await t.connect()).checkpoint_saver(max_checkpoints_per_thread=1)
     other = (await t.connect()).checkpoint_saver(max_checkpoints_per_thread=1)
-    seqs = [await (one, other)[n % 2].append("t", snapshot(f"{n}")) for n in range(6)]
+    seqs = [await one.append("t", snapshot(f"{number}")) for number in range(6)]
     t.eq(seqs, sorted(set(seqs)), "seqs in the order of the appends")
     t.eq([one.seq for one in await other.list("t")], seqs[-1:], "the seq that is left")
 

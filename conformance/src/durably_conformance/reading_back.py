@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from durably import CheckpointSaver, RunHead, RunInfo, RunSnapshot, StateSnapshot
+from durably import Checkpoint, CheckpointSaver, RunHead, RunInfo, RunSnapshot, StateSnapshot
 from durably.testing import Handle
 from durably_conformance.context import T
 
-__all__ = ["beside", "cancelled_after", "listed", "loaded", "timeless", "walked"]
+__all__ = ["beside", "cancelled_after", "listed", "loaded", "plain", "timeless", "walked"]
 
 PAGES = 60
 """More than any walk here takes; one that goes in circles ends there."""
@@ -48,7 +48,12 @@ async def listed(
     **options: Any,  # noqa: ANN401 - of list
 ) -> list[StateSnapshot]:
     """Return the snapshots of a listing."""
-    return [one.snapshot for one in await saver.list(thread_id, **options)]
+    return [plain(one) for one in await saver.list(thread_id, **options)]
+
+
+def plain(one: Checkpoint) -> StateSnapshot:
+    """Return a snapshot with its messages as a list, whatever sequence they came as."""
+    return one.snapshot.replace(messages=list(one.snapshot.messages))
 
 
 async def beside(work: Coroutine[Any, Any, None], look: Callable[[], Awaitable[None]]) -> None:
