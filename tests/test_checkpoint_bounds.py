@@ -7,7 +7,7 @@ import pytest
 
 from builders import model, records, snapshot, user
 from disturbed import Recorder, Yielding
-from durably import CheckpointNotFound, MemoryLogStore, StateSnapshot, Storage
+from durably import MemoryLogStore, StateSnapshot, Storage
 from durably.codec import Codec
 
 _codec = Codec(StateSnapshot)
@@ -15,25 +15,6 @@ _codec = Codec(StateSnapshot)
 
 def _size(one):
     return len(_codec.encode(one, "snapshot"))
-
-
-@pytest.mark.parametrize("bound", [1, 2, 3, 10])
-async def test_a_bound_evicts_the_oldest(handles, bound):
-    """With a bound only the newest so many snapshots are there, each whole."""
-    first, second = (s.checkpoint_saver(max_checkpoints_per_thread=bound) for s in handles)
-    expected = []
-    for number in range(25):
-        one = snapshot(*(f"{n}" * 50 for n in range(number)), turn=number)
-        expected.append((await first.append("t", one), one))
-        for saver in (first, second):
-            found = [(one.seq, one.snapshot) for one in await saver.list("t")]
-            assert found == expected[::-1][:bound]
-    for seq, _ in expected[:-bound]:
-        with pytest.raises(CheckpointNotFound):
-            await second.get("t", seq)
-    for seq, one in expected[-bound:]:
-        assert (await second.get("t", seq)).snapshot == one
-    assert [seq for seq, _ in expected] == sorted({seq for seq, _ in expected})
 
 
 def _next(messages, rng):

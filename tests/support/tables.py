@@ -1,6 +1,4 @@
-"""The shared tables: ids that broke other libraries, and what exact means here."""
-
-import msgspec
+"""The shared tables: ids that broke other libraries, and what is no id."""
 
 HOSTILE_IDS = (
     *("foo", "Foo", "FOO", "foobar", "foo:1", "foo/1", "foo*", "foo ", " foo", "foo\n"),
@@ -31,18 +29,3 @@ REFUSED_IDS = {
     "bytes": b"a",
     "list": ["a"],
 }
-
-
-def identical(left: object, right: object) -> bool:
-    """Whether two values are equal in everything: types, signs of zero and order of fields."""
-    if type(left) is not type(right):
-        return False
-    if isinstance(left, float):
-        return left.hex() == right.hex()
-    if isinstance(left, dict):
-        return list(left) == list(right) and all(identical(left[k], right[k]) for k in left)
-    if isinstance(left, (list, tuple)):
-        return len(left) == len(right) and all(map(identical, left, right))
-    if isinstance(left, msgspec.Struct):
-        return all(identical(getattr(left, k), getattr(right, k)) for k in left.__struct_fields__)
-    return left == right
