@@ -76,11 +76,3 @@ def dump(place):
             table: connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall()  # noqa: S608
             for table in ("durably_logs", "durably_records", "durably_schema")
         }
-
-
-def assert_unlocked(place):
-    """Fail unless another connection could write at once."""
-    if place.backend == "sqlite":
-        with closing(sqlite3.connect(place.file, timeout=0)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.rollback()
