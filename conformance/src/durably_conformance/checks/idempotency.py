@@ -32,7 +32,6 @@ async def every_handle_knows_the_runs(t: T) -> None:
     await early.sessions.append("s", said("second"), run_id="r")
     t.eq(await handle.sessions.load("s"), said("first"), "entries after an append by another")
     await handle.aclose()
-    await early.aclose()
     late = await t.connect()
     await late.sessions.append("s", said("third"), run_id="r")
     t.eq(await late.sessions.load("s"), said("first"), "entries after an append by a later one")
