@@ -89,7 +89,10 @@ def test_import_is_light():
 
 
 def test_nothing_is_unpickled_or_imported_by_name():
-    """No source uses pickle, eval or exec; two import by name: plugins, and the suite's own."""
+    """No source uses pickle, eval or exec; plugins and the suite's parts are imported by name.
+
+    So is what a stored value names, by a backend that is wrong on purpose.
+    """
     for _, path in MODULES:
         used = set(imports(path))
         assert not used & {"pickle", "shelve", "marshal", "dill"}, path
@@ -99,7 +102,7 @@ def test_nothing_is_unpickled_or_imported_by_name():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         }
         assert not calls & {"eval", "exec", "__import__"}, path
-        by_name = path.name in {"collecting.py", "plugins.py"}
+        by_name = path.name in {"collecting.py", "mutants_decoding.py", "plugins.py"}
         assert "import_module" not in path.read_text("utf-8") or by_name, path
 
 
