@@ -9,17 +9,11 @@ from durably import Entry, Segment, ToolResultEntry
 from durably_conformance.building import result
 from durably_conformance.selftest.delegating import SessionMutation
 from durably_conformance.selftest.mutating import MemoryMutant
-from durably_conformance.selftest.spoiling import (
-    SpoiledTrim,
-    readable,
-    wrong,
-)
+from durably_conformance.selftest.spoiling import SpoiledTrim, readable, wrong
 from durably_conformance.selftest.table import Variant
 from durably_conformance.selftest.tracking import Tracked
 
 LONG = "abcd" * 100
-
-
 TRIMMED = "\n[99 characters trimmed]"
 
 
