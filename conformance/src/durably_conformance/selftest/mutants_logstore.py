@@ -13,12 +13,12 @@ from durably_conformance.selftest.sparing import ScopedMutation, wrong
 from durably_conformance.selftest.tracking import Tracked
 
 
-class CutsAtNul(AlteredBatch):
-    """Keeps data in a column of text that ends at NUL."""
+class CutsNulAtTheEnd(AlteredBatch):
+    """Keeps data in a column of fixed width, filled up with NUL."""
 
     @override
     async def alter(self, log: LogId, batch: Batch) -> Batch:
-        records = [altered(one, data=one.data.split(b"\x00")[0]) for one in batch.records]
+        records = [altered(one, data=one.data.rstrip(b"\x00")) for one in batch.records]
         return altered(batch, records=tuple(records))
 
 
@@ -112,11 +112,11 @@ class EmptyIsNoHead(AlteredBatch):
 
 
 async def cuts_data_short(place: Tracked) -> bool:
-    """Store bytes with a NUL and read them."""
+    """Store bytes that end with NUL and read them."""
     store = (await place.connect()).log_store
-    await store.append(log(), batch(b"a\x00b"))
+    await store.append(log(), batch(b"a\x00"))
     found = await store.read(log())
-    return found is not None and found.records[0].data != b"a\x00b"
+    return found is not None and found.records[0].data != b"a\x00"
 
 
 async def counts_what_is_not_there(place: Tracked) -> bool:
@@ -195,12 +195,12 @@ async def keeps_the_old_head(place: Tracked) -> bool:
 
 MUTANTS = (
     wrong(
-        "cuts data at NUL",
-        CutsAtNul,
+        "cuts NUL from the end of data",
+        CutsNulAtTheEnd,
         cuts_data_short,
         fails="LOG-APP-001",
         says="Records come back with the bytes they were given.",
-        provenance="bytes handed to a driver as text, as in redis-developer/langgraph-redis#24",
+        provenance="a BINARY column of fixed width",
     ),
     wrong(
         "counts a record of no entries as one",

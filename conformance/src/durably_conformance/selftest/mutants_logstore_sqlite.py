@@ -7,8 +7,8 @@ from durably_conformance.selftest.table import Mutant
 from durably_conformance.selftest.tracking import Tracked
 
 BIN = """
-CREATE TABLE bin (log INTEGER, key TEXT);
-CREATE TRIGGER keep AFTER DELETE ON durably_records
+CREATE TABLE IF NOT EXISTS bin (log INTEGER, key TEXT);
+CREATE TRIGGER IF NOT EXISTS keep AFTER DELETE ON durably_records
 WHEN (SELECT kind FROM durably_logs WHERE number = old.log) = 'test'
 BEGIN
     INSERT INTO bin VALUES (old.log, old.key);
@@ -16,7 +16,7 @@ END;
 """
 
 TOUCH = """
-CREATE TRIGGER touch AFTER UPDATE ON durably_logs
+CREATE TRIGGER IF NOT EXISTS touch AFTER UPDATE ON durably_logs
 WHEN new.kind = 'test' AND new.created_at <> new.updated_at
 BEGIN
     UPDATE durably_logs SET created_at = updated_at WHERE number = new.number;
