@@ -110,7 +110,7 @@ def _judged(report: Report) -> str:
         f"durably {report.core}",
         f"suite {report.suite.version}",
         f"contract {report.suite.contract}",
-        f"{report.environment.seconds:.1f} seconds",
+        f"{report.environment.seconds:.1f} s",
     ]
     return "; ".join(filter(None, parts))
 
