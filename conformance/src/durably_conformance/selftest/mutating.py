@@ -51,13 +51,16 @@ class _MutatedHandle:
 
     @property
     def sessions(self) -> Session:
+        self._mutant.touched.add("sessions")
         return self._sessions
 
     @property
     def checkpointer(self) -> Checkpointer:
+        self._mutant.touched.add("checkpointer")
         return self._checkpointer
 
     def checkpoint_saver(self, *, max_checkpoints_per_thread: int | None = None) -> CheckpointSaver:
+        self._mutant.touched.add("saver")
         saver = self._storage.checkpoint_saver(
             max_checkpoints_per_thread=max_checkpoints_per_thread
         )
@@ -108,6 +111,7 @@ class MemoryMutant(Harness):
     """The memory backend with a log store or contracts wrapped; unwrapped it is correct.
 
     ``place`` replaces where the handles come from, for mutants of the harness itself.
+    ``touched`` are the contracts that were asked for so far.
     """
 
     def __init__(
@@ -129,7 +133,25 @@ class MemoryMutant(Harness):
         self.wrap_sessions = sessions
         self.wrap_checkpointer = checkpointer
         self.wrap_saver = saver
+        self.touched: set[str] = set()
         self._place = place
+        self._is_memory_beneath = (
+            store is None
+            and place is Memory
+            and capabilities == MemoryLogStore.capabilities
+            and limits == MemoryLogStore.limits
+        )
+
+    @property
+    def wrapped(self) -> frozenset[str] | None:
+        """The contracts that are wrapped; None where more than contracts may differ."""
+        wraps = {
+            "sessions": self.wrap_sessions,
+            "checkpointer": self.wrap_checkpointer,
+            "saver": self.wrap_saver,
+        }
+        named = frozenset(name for name, wrap in wraps.items() if wrap is not None)
+        return named if self._is_memory_beneath else None
 
     @override
     def place(self) -> Place:
@@ -162,6 +184,7 @@ class _SpoiledFile(Place):
             first = LogId(kind="test", id="first")
             await storage.log_store.append(first, Batch(head=b""))
             await storage.log_store.delete(first)
+            await storage.log_store.delete(LogId(kind="meta", id="format"))
         with closing(sqlite3.connect(self._file)) as connection:
             connection.executescript(self._script)
 

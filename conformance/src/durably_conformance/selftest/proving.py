@@ -1,7 +1,9 @@
 """Proving the suite: each wrong backend fails exactly what it declares, each odd one nothing."""
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+import multiprocessing
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from typing import TypeAlias
 
 import msgspec
@@ -18,6 +20,9 @@ from durably_conformance.selftest.table import Mutant, Tables, Variant, all_tabl
 from durably_conformance.selftest.tracking import Tracked
 
 __all__ = ["PROBE_LINES", "Outcome", "Proof", "is_installed", "prove"]
+
+Uses: TypeAlias = Mapping[str, frozenset[str]]
+"""Which contracts each check asks a correct backend for."""
 
 PROBE_LINES = 10
 TIMEOUT = 10.0
@@ -117,21 +122,49 @@ def prove(
     seed: int = 0,
     only: Collection[str] | None = None,
     say: Say | None = None,
+    processes: int = 1,
 ) -> Proof:
     """Run every row of the tables against the checks.
 
     ``only`` names rows; ``say`` hears of each as it is done. Rows whose backend is not installed
-    are in ``absent``.
+    are in ``absent``. Several ``processes`` share the rows of the suite's own tables.
     """
-    return asyncio.run(
-        _prove(
-            tables or all_tables(),
-            all_checks() if checks is None else tuple(checks),
-            seed,
-            only,
-            say,
-        )
+    rows_of, chosen = tables or all_tables(), tuple(all_checks() if checks is None else checks)
+    rows: list[Mutant | Variant] = [*rows_of.mutants, *rows_of.variants]
+    there = [one for one in rows if is_installed(one.scheme) and (only is None or one.name in only)]
+    if processes > 1 and tables is None and checks is None:
+        outcomes = _shared_out([one.name for one in there], seed, processes, say)
+    else:
+        outcomes = asyncio.run(_outcomes(there, chosen, seed, say))
+    return Proof(
+        checks=chosen,
+        tables=rows_of,
+        mutants={one.name: outcomes[one.name] for one in there if isinstance(one, Mutant)},
+        variants={one.name: outcomes[one.name] for one in there if isinstance(one, Variant)},
+        hollow=() if only is not None else tuple(asyncio.run(_hollow_faults(chosen, seed))),
+        absent=tuple(one.name for one in rows if not is_installed(one.scheme)),
     )
+
+
+def _shared_out(
+    names: Sequence[str], seed: int, processes: int, say: Say | None
+) -> dict[str, Outcome]:
+    """Run rows in several processes, which start afresh and so share nothing with this one."""
+    outcomes: dict[str, Outcome] = {}
+    context = multiprocessing.get_context("spawn")
+    shares = [names[start::processes] for start in range(processes)]
+    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+        for found in pool.map(_prove_some, shares, [seed] * processes):
+            outcomes |= found
+    for name in names:
+        _tell(say, outcomes[name])
+    return outcomes
+
+
+def _prove_some(names: Collection[str], seed: int) -> dict[str, Outcome]:
+    tables = all_tables()
+    rows = [one for one in (*tables.mutants, *tables.variants) if one.name in names]
+    return asyncio.run(_outcomes(rows, all_checks(), seed, None))
 
 
 def is_installed(scheme: str) -> bool:
@@ -139,36 +172,46 @@ def is_installed(scheme: str) -> bool:
     return not scheme or scheme in backends.schemes()
 
 
-async def _prove(
-    tables: Tables,
-    checks: Sequence[Check],
-    seed: int,
-    only: Collection[str] | None,
-    say: Say | None,
-) -> Proof:
-    tell: Say = say or (lambda _: None)
-    rows: list[Mutant | Variant] = [*tables.mutants, *tables.variants]
-    there = [one for one in rows if is_installed(one.scheme) and (only is None or one.name in only)]
-    mutants: dict[str, Outcome] = {}
-    variants: dict[str, Outcome] = {}
-    for one in there:
-        outcome = await _outcome(one, checks, seed)
-        (mutants if isinstance(one, Mutant) else variants)[one.name] = outcome
-        tell(f"{one.name}: fails {', '.join(sorted(outcome.failed)) or 'nothing'}")
-    hollow = [] if only is not None else await _hollow_faults(checks, seed)
-    return Proof(
-        checks=tuple(checks),
-        tables=tables,
-        mutants=mutants,
-        variants=variants,
-        hollow=tuple(hollow),
-        absent=tuple(one.name for one in rows if not is_installed(one.scheme)),
-    )
+async def _outcomes(
+    rows: Sequence[Mutant | Variant], checks: Sequence[Check], seed: int, say: Say | None
+) -> dict[str, Outcome]:
+    uses = await _uses(checks, seed)
+    outcomes: dict[str, Outcome] = {}
+    for one in rows:
+        outcomes[one.name] = await _outcome(one, checks, seed, uses)
+        _tell(say, outcomes[one.name])
+    return outcomes
 
 
-async def _outcome(one: Mutant | Variant, checks: Sequence[Check], seed: int) -> Outcome:
+def _tell(say: Say | None, outcome: Outcome) -> None:
+    if say is not None:
+        say(f"{outcome.name}: fails {', '.join(sorted(outcome.failed)) or 'nothing'}")
+
+
+async def _uses(checks: Sequence[Check], seed: int) -> Uses:
+    """Find out which contracts each check asks for, so that rows need not run what they pass."""
+    uses: dict[str, frozenset[str]] = {}
+    for one in checks:
+        correct = MemoryMutant()
+        await results_of(correct, [one], profile="full", seed=seed, timeout=TIMEOUT)
+        uses[one.id] = frozenset(correct.touched)
+    return uses
+
+
+def _concerned(harness: Harness, checks: Sequence[Check], uses: Uses) -> Sequence[Check]:
+    """Return the checks that meet what is wrapped; every other one goes as on correct memory."""
+    wrapped = harness.wrapped if isinstance(harness, MemoryMutant) else None
+    if wrapped is None:
+        return checks
+    return [one for one in checks if one.is_first or uses[one.id] & wrapped]
+
+
+async def _outcome(
+    one: Mutant | Variant, checks: Sequence[Check], seed: int, uses: Uses
+) -> Outcome:
     harness = one.harness()
-    results = await results_of(harness, checks, profile="full", seed=seed, timeout=TIMEOUT)
+    concerned = _concerned(harness, checks, uses)
+    results = await results_of(harness, concerned, profile="full", seed=seed, timeout=TIMEOUT)
     failed = [result for result in results if result.status in _KILLED]
     return Outcome(
         name=one.name,
