@@ -163,7 +163,8 @@ def _shared_out(
 
 def _prove_some(names: Collection[str], seed: int) -> dict[str, Outcome]:
     tables = all_tables()
-    rows = [one for one in (*tables.mutants, *tables.variants) if one.name in names]
+    rows: list[Mutant | Variant] = [*tables.mutants, *tables.variants]
+    rows = [one for one in rows if one.name in names]
     return asyncio.run(_outcomes(rows, all_checks(), seed, None))
 
 
