@@ -186,18 +186,22 @@ def _run_once(connection: Connection, jobs: Sequence[Job[Any]], patience: Patien
     """Run jobs in one transaction; raise what makes it impossible to keep."""
     kind = jobs[0].kind
     if kind is Kind.NO_TRANSACTION:
-        for job in jobs:
-            job.run(connection)
+        _run_each(connection, jobs)
         return
     with transaction(connection, writing=kind is Kind.WRITE, patience=patience):
         if kind is Kind.WRITE:
             connection.tips.refresh(connection)
-        for job in jobs:
-            before = connection.total_changes
-            job.run(connection)
-            spoiled = isinstance(job.error, sqlite3.Error) or connection.total_changes != before
-            if job.error is not None and spoiled:
-                raise job.error
+        _run_each(connection, jobs)
+
+
+def _run_each(connection: Connection, jobs: Sequence[Job[Any]]) -> None:
+    """Run jobs; raise an error of the engine's, or of one that had changed something."""
+    for job in jobs:
+        before = connection.total_changes
+        job.run(connection)
+        spoiled = isinstance(job.error, sqlite3.Error) or connection.total_changes != before
+        if job.error is not None and spoiled:
+            raise job.error
 
 
 def _is_busy(error: BaseException) -> bool:

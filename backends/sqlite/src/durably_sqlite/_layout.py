@@ -19,10 +19,10 @@ from durably_sqlite._connection import Settings
 from durably_sqlite._errors import is_busy
 from durably_sqlite._jobs import transaction
 
-__all__ = ["BACKUPS", "MIGRATIONS", "VERSION", "Migration", "migrate", "stored_version"]
+__all__ = ["BACKUPS", "MIGRATIONS", "TABLES", "VERSION", "Migration", "migrate", "stored_version"]
 
 BACKUPS = ("never", "before-migration")
-_TABLES = {"durably_logs", "durably_records", "durably_schema"}
+TABLES = {"durably_logs", "durably_records", "durably_schema"}
 _FILE_NAME = re.compile(r"m(\d{3})_(\w+)\.sql")
 
 
@@ -70,13 +70,13 @@ def stored_version(connection: sqlite3.Connection, place: str) -> int:
         ForeignData: it has tables of our names that are not ours.
     """
     names = connection.execute("SELECT name FROM sqlite_master").fetchall()
-    tables = _TABLES & {name for (name,) in names}
+    tables = TABLES & {name for (name,) in names}
     if not tables:
         return 0
     found = _version(connection) if "durably_schema" in tables else None
     if found is not None and found > VERSION:
         raise SchemaTooNew(place, found=found, supported=VERSION, distribution="durably-sqlite")
-    if found is None or not tables >= _TABLES:
+    if found is None or not tables >= TABLES:
         raise ForeignData(
             f"{place} has tables named {', '.join(sorted(tables))} that are not durably's",
             hint="Choose another path for the storage",

@@ -7,8 +7,7 @@ from urllib.parse import quote
 from durably import ForeignData, Unsupported
 from durably_sqlite import _layout
 from durably_sqlite._connection import Settings
-from durably_sqlite._errors import is_busy
-from durably_sqlite._jobs import Connection, Patience
+from durably_sqlite._jobs import Connection
 from durably_sqlite._packing import unpack
 
 __all__ = ["JOURNAL_MODES", "SYNCHRONOUS", "prepare"]
@@ -23,9 +22,8 @@ def prepare(connection: Connection, settings: Settings) -> None:
     """Make a connection ready, or raise what opening it met.
 
     Looks at version and layout before anything is changed, sets the pragmas and reads them
-    back, and creates or migrates the layout. The switch to WAL answers "locked" at once,
-    whatever the busy timeout, when several open a fresh file together: the whole is repeated
-    until the timeout.
+    back, and creates or migrates the layout. It may be repeated: when several open a fresh file
+    together, the switch to WAL answers "locked" at once.
     """
     if connection.fault is not None:
         raise connection.fault
@@ -38,15 +36,7 @@ def prepare(connection: Connection, settings: Settings) -> None:
     connection.create_function("durably_unpack", 1, unpack, deterministic=True)
     if settings.path is not None:
         _look(settings.path, str(settings))
-    patience = Patience(settings.busy_timeout)
-    while True:
-        try:
-            _prepare(connection, settings)
-        except sqlite3.OperationalError as error:
-            if not is_busy(error) or not patience.nap():
-                raise
-        else:
-            return
+    _prepare(connection, settings)
 
 
 def _look(path: str, place: str) -> None:

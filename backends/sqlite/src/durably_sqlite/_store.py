@@ -155,10 +155,9 @@ class SQLiteLogStore(LogStore):
 
     @override
     async def maintain(self) -> None:
-        """Give pages that deletions left empty back to the file system, and empty the WAL.
+        """Give the space of what was deleted back to the file system, and empty the log.
 
-        Pages are given back where the storage made the file; in a file that was there before,
-        SQLite keeps them for later use.
+        A file that also holds tables of others keeps its pages for later use.
         """
         await self._engine.hop(compact, Kind.NO_TRANSACTION)
 

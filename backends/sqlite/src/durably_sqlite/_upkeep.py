@@ -4,44 +4,36 @@ import sqlite3
 from typing import Any
 
 from durably_sqlite._connection import Settings
+from durably_sqlite._layout import TABLES
 from durably_sqlite._opening import SYNCHRONOUS
 
 __all__ = ["compact", "describe"]
-
-SURVIVES = {
-    "normal": "process crash; power loss may take the last commits",
-    "full": "process crash and power loss",
-    "extra": "process crash and power loss",
-}
 
 
 def describe(connection: sqlite3.Connection, settings: Settings) -> dict[str, str]:
     """Read the settings back from the engine."""
     levels = {number: name for name, number in SYNCHRONOUS.items()}
-    synchronous = levels.get(_pragma(connection, "synchronous"), "unknown")
-    facts = {
+    return {
         "engine": f"SQLite {sqlite3.sqlite_version}",
         "journal_mode": _pragma(connection, "journal_mode"),
-        "synchronous": synchronous,
-        "survives": SURVIVES.get(synchronous, "unknown"),
+        "synchronous": levels.get(_pragma(connection, "synchronous"), "unknown"),
         "busy_timeout": f"{settings.busy_timeout:g} s",
         "page_size": f"{_pragma(connection, 'page_size')} bytes",
-        "size": f"{_pragma(connection, 'page_count')} pages",
-        "free": f"{_pragma(connection, 'freelist_count')} pages",
+        "pages": str(_pragma(connection, "page_count")),
+        "free_pages": str(_pragma(connection, "freelist_count")),
     }
-    if facts["journal_mode"] == "memory":
-        facts["survives"] = "nothing: it lies in memory"
-    return facts
 
 
 def compact(connection: sqlite3.Connection) -> None:
-    """Free empty pages, write the log back into the file, and cut both to their size.
+    """Rewrite the database without its free pages, and empty the write-ahead log.
 
-    Another connection that reads may keep the log from being cut; that does no harm.
+    A file with tables of others keeps its pages: to rewrite those would renumber rows that
+    have no key of their own. A connection that reads may keep the log from being cut.
     """
-    connection.execute("PRAGMA incremental_vacuum").fetchall()
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    if {name for (name,) in tables} <= TABLES and _pragma(connection, "freelist_count"):
+        connection.execute("VACUUM")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    connection.execute("PRAGMA optimize").fetchall()
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> Any:  # noqa: ANN401 - text or a number
