@@ -168,6 +168,13 @@ def types(session):
     session.run("pyright", "--pythonpath", str(Path(session.bin) / "python"))
 
 
+@nox.session(python=PYTHONS[0])
+def bench(session):
+    """Measure the store operations beside the bare engines: ratios, and what was asked of them."""
+    install(session)
+    session.run("python", "benchmarks/sqlite.py", *session.posargs)
+
+
 @nox.session
 def wheels(session):
     """Build a wheel of every distribution into dist/."""

@@ -98,7 +98,7 @@ class NewRecord(_Value, frozen=True, kw_only=True):
             check_id("record", self.key, max_bytes=MAX_KEY_BYTES)
 
 
-class Record(_Value, frozen=True, kw_only=True, array_like=True):
+class Record(_Value, frozen=True, kw_only=True, array_like=True, gc=False):
     """A stored record. ``data`` is None when it was read without; ``stored_at`` epoch seconds.
 
     ``revision`` is that of the change which stored the record.

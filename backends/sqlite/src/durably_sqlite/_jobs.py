@@ -29,6 +29,11 @@ LARGEST_GROUP = 256
 """Jobs that share a transaction at most: more would make the first wait for the last."""
 
 
+A_COMMIT = 0.01
+LONGEST_NAP = 0.001
+"""Seconds: who waits for one commit looks often, who waits for longer a little less so."""
+
+
 class Kind(Enum):
     """What a job needs around it, in the order in which a group is run.
 
@@ -101,7 +106,7 @@ class Patience:
     """Waiting for a lock in short naps, for so many seconds in all.
 
     SQLite's own wait sleeps longer the longer it has waited, up to a tenth of a second, so that
-    whoever came last is served first. These naps get shorter instead.
+    whoever came last is served first. These naps stay short.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -113,7 +118,7 @@ class Patience:
         waited = time.monotonic() - self._start
         if waited >= self._seconds:
             return False
-        longest = 0.002 if waited < 0.1 else 0.0005  # noqa: PLR2004 - seconds
+        longest = LONGEST_NAP if waited > A_COMMIT else LONGEST_NAP / 4
         time.sleep(random.uniform(longest / 4, longest))  # noqa: S311 - jitter, no secret
         return True
 

@@ -8,6 +8,7 @@ from durably import ForeignData, Unsupported
 from durably_sqlite import _layout
 from durably_sqlite._connection import Settings
 from durably_sqlite._jobs import Connection
+from durably_sqlite._mounts import refuse_network
 from durably_sqlite._packing import unpack
 
 __all__ = ["JOURNAL_MODES", "SYNCHRONOUS", "prepare"]
@@ -83,8 +84,14 @@ def _prepare(connection: sqlite3.Connection, settings: Settings) -> None:
 def _set_journal_mode(connection: sqlite3.Connection, settings: Settings, *, new: bool) -> None:
     if settings.path is None:
         _set(connection, "journal_mode", "memory")
-    elif settings.journal_mode is not None or new:
-        _set(connection, "journal_mode", settings.journal_mode or "wal")
+        return
+    if settings.journal_mode is not None or new:
+        mode = settings.journal_mode or "wal"
+    else:
+        (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+    if mode == "wal":
+        refuse_network(settings.path)
+    _set(connection, "journal_mode", mode)
 
 
 def _set(
