@@ -13,7 +13,7 @@ nox.options.error_on_missing_interpreters = True
 nox.options.sessions = ["tests", "core_alone", "lint", "types"]
 
 ROOT = Path(__file__).parent
-FOLDERS = ["core", "backends/sqlite"]
+FOLDERS = ["core", "backends/sqlite", "backends/redis"]
 """The distributions, in the order in which they depend on each other."""
 
 os.environ.setdefault("UV_SYSTEM_CERTS", "true")
@@ -171,8 +171,9 @@ def types(session):
 @nox.session(python=PYTHONS[0])
 def bench(session):
     """Measure the store operations beside the bare engines: ratios, and what was asked of them."""
-    install(session)
-    session.run("python", "benchmarks/sqlite.py", *session.posargs)
+    install(session, "test")
+    for name in ("sqlite", "redis"):
+        session.run("python", f"benchmarks/{name}.py", *session.posargs)
 
 
 @nox.session
