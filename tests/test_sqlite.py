@@ -166,6 +166,32 @@ async def test_a_newer_layout_is_refused_and_left_alone(file, mode, keep):
     assert (caught.value.found, caught.value.supported) == (2, 1)
 
 
+async def test_a_layout_that_became_newer_meanwhile_takes_no_change(file, keep):
+    """A store that was open when another process migrated the file refuses to change it."""
+    store = keep(SQLiteLogStore(file))
+    await store.append(LOG, batch("a"))
+    with raw(file) as connection:
+        connection.executescript(
+            "INSERT INTO durably_schema VALUES (2, 'later', 0.0);"
+            " ALTER TABLE durably_records ADD COLUMN later"
+        )
+    before = tables(file)
+    for _ in range(2):
+        with pytest.raises(SchemaTooNew, match="durably-sqlite"):
+            await store.append(LOG, batch("b"))
+    assert tables(file) == before
+
+
+async def test_a_table_that_others_make_meanwhile_is_theirs(file, keep):
+    """A store goes on when another process adds a table of its own to the file."""
+    store = keep(SQLiteLogStore(file))
+    await store.append(LOG, batch("a"))
+    with raw(file) as connection:
+        connection.execute("CREATE TABLE notes (x)")
+    await store.append(LOG, batch("b"))
+    assert await keys(store) == ["a", "b"]
+
+
 async def test_other_peoples_tables_are_none_of_our_business(file, keep):
     """A file with other tables takes ours beside them and leaves theirs as they were."""
     with raw(file) as connection:

@@ -1,9 +1,12 @@
 """Where the database lies, and the connection to it that aiosqlite is given."""
 
 import asyncio
+import errno
 import os
+import secrets
 import sqlite3
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -14,6 +17,10 @@ from durably import Unavailable
 from durably_sqlite._jobs import Connection, Queue
 
 __all__ = ["Settings", "database", "factory"]
+
+
+NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+"""What file systems without hard links answer."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,9 +78,25 @@ def database(settings: Settings) -> tuple[str, bool]:
 
 
 def _create_private(path: str) -> None:
-    """Create the file for its owner alone; SQLite gives -wal and -shm the same mode."""
+    """Create the file for its owner alone; SQLite gives -wal and -shm the same mode.
+
+    Under another name first: to close a descriptor of the file itself would drop every lock that
+    another connection of this process took on it meanwhile.
+    """
+    real = os.path.realpath(path)
+    if os.path.lexists(real):
+        return
+    fresh = f"{real}.{secrets.token_hex(8)}.new"
     try:
-        os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        _make(fresh)
+        try:
+            os.link(fresh, real)
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
+            _make(real)
+        finally:
+            Path(fresh).unlink()
     except FileExistsError:
         return
     except OSError as error:
@@ -81,3 +104,7 @@ def _create_private(path: str) -> None:
             f"{path!a} cannot be created: {error.strerror}",
             hint="Check that its directory exists and may be written to",
         ) from error
+
+
+def _make(path: str) -> None:
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

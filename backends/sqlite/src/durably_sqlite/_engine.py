@@ -94,7 +94,7 @@ class Engine:
             await job.done
         try:
             return job.result()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise translate(error, str(self._settings)) from error
 
     async def _connect(self) -> aiosqlite.Connection:

@@ -129,7 +129,8 @@ class Connection(sqlite3.Connection):
     aiosqlite runs every method of its connection on the connection's own thread, so that
     ``await commit()`` is a whole operation in one hop, whatever number of statements it takes,
     or many that wait together. ``patience`` is how many seconds to wait for others' locks.
-    ``fault`` is why the database could not be opened: aiosqlite leaves its thread behind where
+    ``check_layout`` raises where another process migrated to a newer layout meanwhile. ``fault``
+    is why the database could not be opened: aiosqlite leaves its thread behind where
     its connector raises, so the error is kept and raised by the first operation.
     """
 
@@ -141,6 +142,7 @@ class Connection(sqlite3.Connection):
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - sqlite3.connect's own
         super().__init__(*args, **kwargs)
         self.tips = Tips()
+        self.check_layout: Callable[[], object] = lambda: None
 
     @override
     def commit(self) -> None:
@@ -194,8 +196,8 @@ def _run_once(connection: Connection, jobs: Sequence[Job[Any]], patience: Patien
         _run_each(connection, jobs)
         return
     with transaction(connection, writing=kind is Kind.WRITE, patience=patience):
-        if kind is Kind.WRITE:
-            connection.tips.refresh(connection)
+        if kind is Kind.WRITE and connection.tips.refresh(connection):
+            connection.check_layout()
         _run_each(connection, jobs)
 
 

@@ -14,7 +14,7 @@ from importlib import resources
 
 import msgspec
 
-from durably import ForeignData, MigrationError, SchemaTooNew
+from durably import ForeignData, MigrationError, SchemaTooNew, Unavailable
 from durably_sqlite._connection import Settings
 from durably_sqlite._errors import is_busy
 from durably_sqlite._jobs import transaction
@@ -41,6 +41,8 @@ class Migration(msgspec.Struct, frozen=True, kw_only=True):
             if sqlite3.complete_statement(statement):
                 yield statement
                 statement = ""
+        if statement.strip():
+            yield statement
 
 
 def _read_migrations() -> tuple[Migration, ...]:
@@ -70,7 +72,7 @@ def stored_version(connection: sqlite3.Connection, place: str) -> int:
         ForeignData: it has tables of our names that are not ours.
     """
     names = connection.execute("SELECT name FROM sqlite_master").fetchall()
-    tables = TABLES & {name for (name,) in names}
+    tables = TABLES & {name.lower() for (name,) in names}
     if not tables:
         return 0
     found = _version(connection) if "durably_schema" in tables else None
@@ -114,10 +116,10 @@ def migrate(connection: sqlite3.Connection, settings: Settings) -> None:
         elif version < VERSION and settings.backup == "before-migration" and settings.path:
             _back_up(settings.path, version)
         for migration in MIGRATIONS[version:]:
-            _apply(connection, migration, place)
+            _apply(connection, migration, place, version)
 
 
-def _apply(connection: sqlite3.Connection, migration: Migration, place: str) -> None:
+def _apply(connection: sqlite3.Connection, migration: Migration, place: str, stored: int) -> None:
     try:
         for statement in migration.statements():
             connection.execute(statement)
@@ -129,7 +131,7 @@ def _apply(connection: sqlite3.Connection, migration: Migration, place: str) -> 
         if is_busy(error):
             raise
         raise MigrationError(
-            place, found=migration.version - 1, wanted=migration.version, reason=str(error)
+            place, found=stored, wanted=migration.version, reason=str(error)
         ) from error
 
 
@@ -137,12 +139,18 @@ def _back_up(path: str, version: int) -> None:
     """Copy the database, as it is committed, to a file that has its name only when whole."""
     backup = f"{path}.layout-{version}.backup"
     unfinished = f"{backup}.unfinished"
-    os.close(os.open(unfinished, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o600))
-    source = sqlite3.connect(path)
-    target = sqlite3.connect(unfinished)
     try:
-        source.backup(target)
-    finally:
-        target.close()
-        source.close()
-    os.replace(unfinished, backup)  # noqa: PTH105 - text, like the paths beside it
+        os.close(os.open(unfinished, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o600))
+        source = sqlite3.connect(path)
+        target = sqlite3.connect(unfinished)
+        try:
+            source.backup(target)
+        finally:
+            target.close()
+            source.close()
+        os.replace(unfinished, backup)  # noqa: PTH105 - text, like the paths beside it
+    except OSError as error:
+        raise Unavailable(
+            f"the backup {backup!a} cannot be made: {error.strerror}",
+            hint="Make room for it beside the storage, or open without ?backup=",
+        ) from error

@@ -47,10 +47,15 @@ def _look(path: str, place: str) -> None:
     log back into it. What cannot be decided here, such as a file that is being written, is
     left to the look within the transaction.
     """
-    with_log = os.path.exists(f"{path}-wal") or os.path.exists(f"{path}-journal")  # noqa: PTH110
-    how = "readonly_shm=1" if with_log else "immutable=1"
+    real = os.path.realpath(path)
+    beside = {end for end in ("wal", "shm", "journal") if os.path.exists(f"{real}-{end}")}  # noqa: PTH110
+    how = "&immutable=1"
+    if beside >= {"wal", "shm"} or "journal" in beside:
+        how = "&readonly_shm=1"
+    elif "wal" in beside:  # SQLite cannot look into a log without making its index
+        how = ""
     try:
-        reader = sqlite3.connect(f"file:{quote(path)}?mode=ro&{how}", uri=True, timeout=0)
+        reader = sqlite3.connect(f"file://{quote(real)}?mode=ro{how}", uri=True, timeout=0)
     except sqlite3.Error:
         return
     try:
@@ -64,7 +69,7 @@ def _look(path: str, place: str) -> None:
         reader.close()
 
 
-def _prepare(connection: sqlite3.Connection, settings: Settings) -> None:
+def _prepare(connection: Connection, settings: Settings) -> None:
     version = _layout.stored_version(connection, str(settings))
     encoding = connection.execute("PRAGMA encoding").fetchone()[0]
     if encoding != "UTF-8":
@@ -79,6 +84,25 @@ def _prepare(connection: sqlite3.Connection, settings: Settings) -> None:
         _set(connection, "checkpoint_fullfsync", "1", 1)
     if version < _layout.VERSION:
         _layout.migrate(connection, settings)
+    connection.check_layout = _Layout(connection, str(settings)).check
+
+
+class _Layout:
+    """The layout of an open database, looked at again when its schema changes."""
+
+    def __init__(self, connection: sqlite3.Connection, place: str) -> None:
+        self._connection = connection
+        self._place = place
+        self._seen = self._schema_version()
+
+    def check(self) -> None:
+        found = self._schema_version()
+        if found != self._seen:
+            _layout.stored_version(self._connection, self._place)
+            self._seen = found
+
+    def _schema_version(self) -> object:
+        return self._connection.execute("PRAGMA schema_version").fetchone()[0]
 
 
 def _set_journal_mode(connection: sqlite3.Connection, settings: Settings, *, new: bool) -> None:

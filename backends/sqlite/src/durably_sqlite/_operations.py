@@ -44,6 +44,11 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     compress: bool
 
 
+class _Oldest(msgspec.Struct, frozen=True, array_like=True):
+    last_place: int
+    entries: int
+
+
 class _Append(NamedTuple):
     """A batch, its log as it is, and which of its keys are there."""
 
@@ -96,7 +101,7 @@ def _append(connection: Connection, scope: Scope, asked: _Append) -> Applied:
     number = found.number if found else _insert_log(connection, scope, asked.log, decided.tip)
     for record in decided.records:
         connection.execute(queries.INSERT_RECORD, _row(number, record, scope))
-    tip = _evict(connection, number, decided) if decided.excess else decided.tip
+    tip = _evict(connection, asked.log, number, decided) if decided.excess else decided.tip
     if found or decided.excess:
         _update_log(connection, number, tip)
     connection.tips.put((scope, asked.log), _Found(log=asked.log, number=number, tip=tip))
@@ -223,12 +228,15 @@ def _body(record: Record, scope: Scope) -> tuple[bytes | None, bytes | None]:
     return (record.data, None) if packed is None else (None, packed)
 
 
-def _evict(connection: sqlite3.Connection, number: int, admission: rules.Admission) -> rules.Tip:
+def _evict(
+    connection: sqlite3.Connection, log: LogId, number: int, admission: rules.Admission
+) -> rules.Tip:
     """Remove the oldest records, and return the tip without them."""
     span = (_place(number, 0), _place(number, LARGEST_SEQ), admission.excess)
-    last, entries = connection.execute(queries.MEASURE_OLDEST, span).fetchone()
-    connection.execute(queries.DELETE_RECORDS, (_place(number, 0), last))
-    return rules.evict(admission.tip, records=admission.excess, entries=entries)
+    measured = connection.execute(queries.MEASURE_OLDEST, span).fetchone()
+    oldest = _checked(log, measured, _Oldest)
+    connection.execute(queries.DELETE_RECORDS, (_place(number, 0), oldest.last_place))
+    return rules.evict(admission.tip, records=admission.excess, entries=oldest.entries)
 
 
 def _select(connection: sqlite3.Connection, found: _Found, span: Range) -> tuple[Record, ...]:

@@ -73,6 +73,8 @@ class SQLiteLogStore(LogStore):
         _check_choice("backup", backup, BACKUPS)
         if name is not None:
             check_id("database", name)
+        if path is None and journal_mode is not None:
+            raise InvalidUrl("a database in memory has no journal_mode to choose")
         if name is not None and path is not None:
             raise InvalidUrl("a name is for databases in memory, and this one has a path")
         if not 0 <= busy_timeout <= MAX_BUSY_TIMEOUT:

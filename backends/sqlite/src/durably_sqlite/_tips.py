@@ -18,15 +18,18 @@ class Tips:
         self._known: OrderedDict[Hashable, Any] = OrderedDict()
         self._version: int | None = None
 
-    def refresh(self, connection: sqlite3.Connection) -> None:
-        """Forget everything if another connection committed; asked within a write transaction.
+    def refresh(self, connection: sqlite3.Connection) -> bool:
+        """Forget everything, and say so, if another connection committed.
 
+        Asked within a write transaction.
         ``PRAGMA data_version`` changes exactly then: https://sqlite.org/pragma.html
         """
         (version,) = connection.execute("PRAGMA data_version").fetchone()
-        if version != self._version:
-            self._known.clear()
-            self._version = version
+        if version == self._version:
+            return False
+        self._known.clear()
+        self._version = version
+        return True
 
     def get(self, key: Hashable) -> Any:  # noqa: ANN401 - whatever was put there
         """Return what was put under a key, None if that is not known any more."""
@@ -45,3 +48,4 @@ class Tips:
     def clear(self) -> None:
         """Forget everything, since the transaction is undone."""
         self._known.clear()
+        self._version = None
