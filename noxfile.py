@@ -13,7 +13,7 @@ nox.options.error_on_missing_interpreters = True
 nox.options.sessions = ["tests", "core_alone", "lint", "types"]
 
 ROOT = Path(__file__).parent
-FOLDERS = ["core", "backends/sqlite", "conformance"]
+FOLDERS = ["core", "backends/sqlite", "backends/redis", "conformance"]
 """The distributions, in the order in which they depend on each other."""
 
 os.environ.setdefault("UV_SYSTEM_CERTS", "true")
@@ -182,6 +182,14 @@ def types(session):
     install(session, "types")
     session.run("mypy")
     session.run("pyright", "--pythonpath", str(Path(session.bin) / "python"))
+
+
+@nox.session(python=PYTHONS[0])
+def bench(session):
+    """Measure the store operations beside the bare engines: ratios, and what was asked of them."""
+    install(session, "test")
+    for name in ("sqlite", "redis"):
+        session.run("python", f"benchmarks/{name}.py", *session.posargs)
 
 
 @nox.session

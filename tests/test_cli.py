@@ -10,6 +10,7 @@ from cli_runs import COMMAND, ENVIRONMENT, install, run, store, url, words
 
 COMMANDS = {
     "backends": "a row for each URL scheme",
+    "compact": "Tidy up what earlier operations left behind",
     "demo": "Kill a worker half-way",
     "doctor": "can it be reached",
     "import": "recorded conversations in OpenAI chat form",

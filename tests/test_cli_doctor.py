@@ -51,11 +51,13 @@ def test_a_file_with_its_default_settings(path):
     }
     engine = found["engine"]
     assert engine.pop("engine").startswith("SQLite 3.")
+    assert int(engine.pop("pages")) > 0
     assert engine == {
         "journal_mode": "wal",
         "synchronous": "full",
         "page_size": "4096 bytes",
         "busy_timeout": "10 s",
+        "free_pages": "0",
     }
     assert found["capabilities"] == {"durability": "power_loss", "writers": "one_host"}
     assert found["limits"] == {"record_bytes": 64 * 1024 * 1024, "head_bytes": 64 * 1024}

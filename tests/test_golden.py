@@ -60,7 +60,8 @@ def _content(path):
             " updated_at, revision - epoch FROM durably_logs ORDER BY kind, id"
         )
         records = connection.execute(
-            "SELECT kind, id, place & 4294967295, durably_records.entry_count, stored_at, data"
+            "SELECT kind, id, place & 4294967295, durably_records.entry_count, stored_at,"
+            " data, packed"
             " FROM durably_records JOIN durably_logs ON log = number ORDER BY kind, id, place"
         )
         return [table.fetchall() for table in (schema, logs, records)]

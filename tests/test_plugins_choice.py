@@ -195,7 +195,7 @@ def test_a_disabled_backend_is_not_listed(monkeypatch):
     monkeypatch.setenv("DURABLY_DISABLE_BACKENDS", "memory")
     with pytest.raises(UnknownScheme) as caught:
         durably.open("memry://")
-    assert caught.value.installed == ("sqlite",)
+    assert caught.value.installed == ("redis", "rediss", "sqlite")
     assert caught.value.suggestion is None
 
 

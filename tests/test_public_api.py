@@ -8,11 +8,13 @@ import pkgutil
 import pytest
 
 import durably
+import durably_redis
 import durably_sqlite
 from durably import errors
 
 PUBLIC = [
     durably,
+    durably_redis,
     durably_sqlite,
     *(
         importlib.import_module(f"durably.{info.name}")
@@ -70,6 +72,7 @@ EXAMPLES = {
     "InvalidLimit": errors.InvalidLimit("limit", -1, minimum=1, maximum=9),
     "InvalidStatus": errors.InvalidStatus("status", "lost", known=("running",)),
     "InvalidUrl": errors.InvalidUrl("no scheme"),
+    "MigrationError": errors.MigrationError("it", found=1, wanted=2, reason="it failed"),
     "NotSerializable": errors.NotSerializable("meta.a", "set is not JSON"),
     "RecordTooLarge": errors.RecordTooLarge("run 'r'", "head", size=9, limit=8),
     "RevisionConflict": errors.RevisionConflict("run 'r'", expected=1, actual=2),

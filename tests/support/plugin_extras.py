@@ -23,6 +23,14 @@ def sqlite() -> bool:
     return asyncio.run(keeps("sqlite:///agent.db")) and Path("agent.db").exists()
 
 
+def redis() -> bool:
+    """Whether the client is there: it says that nobody listens at a port that is reserved."""
+    try:
+        return asyncio.run(keeps("redis://127.0.0.1:1/0?timeout=0.1"))
+    except durably.Unavailable:
+        return True
+
+
 def yaml() -> bool:
     from durably.config import StorageConfig  # noqa: PLC0415 - not needed by the other extras
 
@@ -39,7 +47,7 @@ def cli() -> bool:
 def main(extra: str, version: str) -> None:
     if metadata.version("durably") != version:
         sys.exit(f"durably {metadata.version('durably')} was installed, not {version}")
-    if not {one.__name__: one for one in (sqlite, yaml, cli)}[extra]():
+    if not {one.__name__: one for one in (redis, sqlite, yaml, cli)}[extra]():
         sys.exit(f"durably[{extra}] does not work")
     print(f"durably[{extra}] works from a wheelhouse")  # noqa: T201 - its result
 

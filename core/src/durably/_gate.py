@@ -39,6 +39,10 @@ FORMAT = 1
 FORMAT_LOG = LogId(kind="meta", id="format")
 
 
+_WHOLE = (ALL, Range(with_data=False))
+"""The ranges that ask for every record of a log."""
+
+
 class _Marker(msgspec.Struct, frozen=True):
     format: int
 
@@ -112,7 +116,7 @@ class Gate(LogStore):
     async def read(self, log: LogId, span: Range = ALL) -> Log | None:
         await self.check()
         stored = await self._store.read(log, span)
-        if stored is not None and _is_whole(span):
+        if stored is not None and span in _WHOLE:
             _check_complete(log, stored)
         return stored
 
@@ -217,11 +221,6 @@ class Gate(LogStore):
             await self._store.append(FORMAT_LOG, marker)
         except RevisionConflict:
             await self._read_marker()
-
-
-def _is_whole(span: Range) -> bool:
-    """Whether a range asks for every record of a log."""
-    return span in (ALL, Range(with_data=False))
 
 
 def _check_complete(log: LogId, stored: Log) -> None:

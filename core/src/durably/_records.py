@@ -7,11 +7,12 @@ version does not know keep their bytes.
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import NoReturn, cast
 
 import msgspec
 
-from durably._raw import RawObject, join_items, join_object, split_array, split_object
+from durably._raw import RawObject, join_items, split_array, split_object
 from durably.checks import check_status
 from durably.codec import Codec, load_json, named
 from durably.entries import ENTRY_TYPES, PART_TYPES, Entry, JsonObject
@@ -54,6 +55,7 @@ def _tags(types: Iterable[type[msgspec.Struct]]) -> frozenset[str]:
     return frozenset(str(type_.__struct_config__.tag) for type_ in types)
 
 
+_ENTRY_TYPES: frozenset[type] = frozenset(ENTRY_TYPES)
 _ENTRY_TAGS = _tags(ENTRY_TYPES)
 _PART_TAGS = _tags(PART_TYPES)
 
@@ -65,28 +67,41 @@ def encode_entries(entries: Iterable[Entry], path: str = "entries") -> list[byte
         NotSerializable: one is not an entry, or JSON cannot give it back exactly.
     """
     try:
-        numbered = enumerate(entries)
+        found = list(entries)
     except TypeError as error:
         raise NotSerializable(path, f"{named(entries)} is no sequence of entries") from error
     encoded: list[bytes] = []
-    for index, entry in numbered:
+    for index, entry in enumerate(found):
         place = f"{path}[{index}]"
-        if type(entry) not in ENTRY_TYPES:
+        if type(entry) not in _ENTRY_TYPES:
             raise NotSerializable(place, f"{named(entry)} is not an entry")
         encoded.append(_entry.encode(entry, place))
     return encoded
 
 
-def encode_segment(entries: Sequence[bytes], meta: JsonObject | None = None) -> bytes:
-    """Return the data of a record of these encoded entries.
+def encode_segment(entries: Iterable[Entry], meta: JsonObject | None = None) -> tuple[bytes, int]:
+    """Return the data of a record of these entries, and how many they are.
 
     Raises:
-        NotSerializable: ``meta`` is not a JSON object.
+        NotSerializable: one is not an entry, ``meta`` is not a JSON object, or JSON cannot give
+            them back exactly.
     """
-    fields = {"entries": join_items(entries)}
-    if meta is not None:
-        fields["meta"] = msgspec.Raw(_meta.encode(meta, "meta"))
-    return join_object(fields)
+    encoded, count = _encode_array(entries)
+    if meta is None:
+        return b'{"entries":' + encoded + b"}", count
+    return b'{"entries":' + encoded + b',"meta":' + _meta.encode(meta, "meta") + b"}", count
+
+
+def _encode_array(entries: Iterable[Entry]) -> tuple[bytes, int]:
+    """Encode entries in one go; one by one where that fails, to say which is at fault."""
+    try:
+        found = list(entries)
+    except TypeError as error:
+        raise NotSerializable("entries", f"{named(entries)} is no sequence of entries") from error
+    if _ENTRY_TYPES.issuperset(map(type, found)):
+        with suppress(NotSerializable):
+            return _entries.encode(found, "entries"), len(found)
+    return bytes(join_items(encode_entries(found))), len(found)
 
 
 def payload(log: LogId, record: Record) -> bytes:

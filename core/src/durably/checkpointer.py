@@ -9,7 +9,6 @@ import msgspec
 from durably._records import (
     decode_head,
     decode_segment,
-    encode_entries,
     encode_head,
     encode_segment,
 )
@@ -203,18 +202,16 @@ def _batch(
     With an expected revision its key is what is saved, times aside, and who saves it: so a
     repeated save is known for what it is.
     """
-    encoded = encode_entries(entries)
-    data = encode_segment(encoded) if encoded else b""
+    data, count = encode_segment(entries)
     body = _encode_head(head)
     if expected_revision is None:
         key = new_key()
     else:
         check_revision_token(expected_revision)
-        timeless = _encode_head(msgspec.structs.replace(head, started_at=None))
-        parts = (nonce.encode(), str(expected_revision).encode(), timeless, data)
+        parts = (nonce.encode(), str(expected_revision).encode(), _timeless(head, body), data)
         key = blake2b(b"\0".join(parts), digest_size=16).hexdigest()
     return Batch(
-        records=(NewRecord(data=data, entry_count=len(encoded)),) if encoded else (),
+        records=(NewRecord(data=data, entry_count=count),) if count else (),
         head=body,
         expected_revision=expected_revision,
         key=key,
@@ -228,9 +225,16 @@ def _log(run_id: str) -> LogId:
 
 def _encode_head(head: RunHead) -> bytes:
     """Encode what a head says; ``updated_at`` is the log's own."""
-    if type(head) is RunHead:
+    if type(head) is RunHead and head.updated_at is not None:
         head = msgspec.structs.replace(head, updated_at=None)
     return encode_head(head)
+
+
+def _timeless(head: RunHead, body: bytes) -> bytes:
+    """Return what a head says but for its times; ``body`` is all it says."""
+    if head.started_at is None:
+        return body
+    return _encode_head(msgspec.structs.replace(head, started_at=None))
 
 
 def _decode_head(log: LogId, state: LogState) -> RunHead:

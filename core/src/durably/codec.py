@@ -8,10 +8,12 @@ ours are raised after those were handled, so that no error has content behind it
 """
 
 import json
+import marshal
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from operator import attrgetter
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -27,15 +29,23 @@ T = TypeVar("T")
 Path: TypeAlias = "tuple[Path, str | int] | tuple[str]"
 
 MAX_NESTING = 256
-MAX_INTEGER_BITS = 14_000
-"""About 4,200 digits: beyond 4,300 Python itself refuses to read an integer's text."""
+MAX_INTEGER_DIGITS = 4300
+"""Beyond, Python itself refuses to read an integer's text."""
 
+_MARSHAL_WITHOUT_REFERENCES = 2
+
+_LARGEST = 10**MAX_INTEGER_DIGITS
 _EXACT = frozenset({str, bool, type(None)})
 _STRUCTS: frozenset[type[msgspec.Struct]] = frozenset(
     {*ENTRY_TYPES, *PART_TYPES, InterruptReason, RunHead, StateSnapshot}
 )
 _TYPED_FIELDS = frozenset({"content", "interrupt", "messages", "parts"})
 """The fields of ours that hold values of ours; every other one holds plain JSON."""
+
+_fields_of: dict[type, Callable[[Any], tuple[object, ...]]] = {
+    type_: attrgetter(*type_.__struct_fields__, type_.__struct_fields__[0]) for type_ in _STRUCTS
+}
+"""Returns a struct's fields; one of them twice, since of a single one no tuple is made."""
 
 _JOINING = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 """Two lone surrogates in a row, which JSON gives back as one character."""
@@ -61,6 +71,23 @@ class Codec(Generic[T]):
         Raises:
             NotSerializable: JSON cannot give back the value exactly, or it is of a wrong type.
         """
+        data = self._encode_simple(value)
+        return self._encode_any(value, path) if data is None else data
+
+    def _encode_simple(self, value: T) -> bytes | None:
+        """Encode what is seen at a glance to be exact; None for what takes a closer look.
+
+        What equals its decoding can still differ in type, by a subclass: ``marshal`` takes none.
+        """
+        try:
+            marshal.dumps(_bare(value), _MARSHAL_WITHOUT_REFERENCES)
+            data = _encoder.encode(value)
+            shallow = data.count(b"[") + data.count(b"{") < MAX_NESTING
+            return data if shallow and self._decoder.decode(data) == value else None
+        except (LookupError, RecursionError, TypeError, ValueError):
+            return None
+
+    def _encode_any(self, value: T, path: str) -> bytes:
         if self._struct is not None and type(value) is not self._struct:
             raise NotSerializable(path, f"{named(value)} is not a {self._struct.__name__}")
         _check(value, (path,), MAX_NESTING)
@@ -80,12 +107,27 @@ class Codec(Generic[T]):
             msgspec.DecodeError: the bytes are no such value.
         """
         try:
+            return self._decoder.decode(data)
+        except (msgspec.DecodeError, RecursionError):
+            pass  # so that nothing that follows is chained to it
+        return self._decode_any(data)
+
+    def _decode_any(self, data: bytes) -> T:
+        try:
             return decode_with(self._decoder, data)
         except msgspec.ValidationError:
             raise
         except msgspec.DecodeError:
             value: T = msgspec.convert(load_json(data), type=self._type)
             return value
+
+
+def _bare(value: object) -> Any:  # noqa: ANN401 - what marshal is to try
+    """Return a value with the structs at its top replaced by their fields."""
+    if isinstance(value, list):
+        return [_fields_of[type(item)](item) for item in cast("list[object]", value)]
+    fields = _fields_of.get(type(value))
+    return value if fields is None else fields(value)
 
 
 def decode_with(decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw) -> T:
@@ -162,8 +204,8 @@ def _check(value: object, path: Path, depth: int, *, plain: bool = False) -> Non
 
 def _check_number(value: float, path: Path) -> None:
     if isinstance(value, int):
-        if value.bit_length() > MAX_INTEGER_BITS:
-            raise NotSerializable(_shown(path), f"an integer of over {MAX_INTEGER_BITS} bits")
+        if abs(value) >= _LARGEST:
+            raise NotSerializable(_shown(path), f"an integer of over {MAX_INTEGER_DIGITS} digits")
     elif not math.isfinite(value):
         raise NotSerializable(_shown(path), f"JSON has no {value}")
 
@@ -226,4 +268,5 @@ def _refuse_type(path: str, message: str) -> NoReturn:
     if found is None:
         raise NotSerializable(path, message)
     inner = found["path"]
-    raise NotSerializable(f"{path}.{inner}" if inner else path, found["what"])
+    joint = "." if inner and not inner.startswith("[") else ""
+    raise NotSerializable(f"{path}{joint}{inner}", found["what"])

@@ -26,6 +26,7 @@
     ├── UnknownEntryType     LookupError      an entry of a kind this version does not know
     ├── SchemaTooNew                          written by a newer version, left untouched
     ├── ForeignData                           our names, but not our data, left untouched
+    ├── MigrationError                        a step to a newer layout failed, and was undone
     └── CheckpointNotFound   LookupError      no such snapshot in the thread
 
 Each class names a situation, carries its data as attributes, and says in ``hint`` what to
@@ -50,6 +51,7 @@ __all__ = [
     "InvalidLimit",
     "InvalidStatus",
     "InvalidUrl",
+    "MigrationError",
     "NotSerializable",
     "RecordTooLarge",
     "RevisionConflict",
@@ -330,6 +332,19 @@ class SchemaTooNew(DurablyError):
 
 class ForeignData(DurablyError):
     """Our names are taken by data that is not ours; not a byte was changed."""
+
+
+class MigrationError(DurablyError):
+    """A step to a newer layout failed; the storage is as it was before."""
+
+    def __init__(self, place: str, *, found: int, wanted: int, reason: str) -> None:
+        super().__init__(
+            f"{place} could not be brought from layout {found} to {wanted}: {reason}",
+            hint="It is unchanged and can be used with the version that wrote it",
+        )
+        self.found = found
+        self.wanted = wanted
+        self.reason = reason
 
 
 class CheckpointNotFound(DurablyError, LookupError):

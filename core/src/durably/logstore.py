@@ -6,9 +6,10 @@ values check themselves when they are made, so a log store only ever sees legal 
 rules it has to apply are the pure functions of ``durably.rules``.
 """
 
+import itertools
 import re
+import secrets
 import time
-import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Annotated, Generic, TypeAlias, TypeVar
@@ -57,7 +58,7 @@ _KIND = re.compile(r"[a-z0-9-]{1,32}", re.ASCII)
 
 def new_key() -> str:
     """Return a fresh unique key of 32 hexadecimal characters."""
-    return uuid.uuid4().hex
+    return secrets.token_hex(16)
 
 
 class _Value(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +100,7 @@ class NewRecord(_Value, frozen=True, kw_only=True):
             check_id("record", self.key, max_bytes=MAX_KEY_BYTES)
 
 
-class Record(_Value, frozen=True, kw_only=True):
+class Record(_Value, frozen=True, kw_only=True, array_like=True, gc=False):
     """A stored record. ``data`` is None when it was read without; ``stored_at`` epoch seconds.
 
     ``revision`` is that of the change which stored the record.
@@ -113,7 +114,7 @@ class Record(_Value, frozen=True, kw_only=True):
     data: bytes | None = None
 
 
-class LogState(_Value, frozen=True, kw_only=True):
+class LogState(_Value, frozen=True, kw_only=True, array_like=True):
     """The mutable side of a log.
 
     ``revision`` starts at a random number of 40 bits, so that a token never fits a log's next
@@ -165,15 +166,17 @@ class Batch(_Value, frozen=True, kw_only=True):
         check_revision_token(self.expected_revision)
         if self.keep_last is not None:
             check_count("keep_last", self.keep_last, minimum=1)
-        keyed = tuple(
-            msgspec.structs.replace(record, key=f"{self.key}:{position}")
-            if record.key is None
-            else record
-            for position, record in enumerate(self.records)
-        )
-        if len({record.key for record in keyed}) < len(keyed):
+        records = self.records
+        if any(record.key is None for record in records):
+            records = tuple(map(self._keyed, records, itertools.count()))
+        if len(records) > 1 and len({record.key for record in records}) < len(records):
             raise ValueError("one key twice in a batch")
-        msgspec.structs.force_setattr(self, "records", keyed)
+        msgspec.structs.force_setattr(self, "records", tuple(records))
+
+    def _keyed(self, record: NewRecord, position: int) -> NewRecord:
+        if record.key is not None:
+            return record
+        return msgspec.structs.replace(record, key=f"{self.key}:{position}")
 
     @property
     def record_keys(self) -> tuple[str, ...]:

@@ -85,19 +85,20 @@ def admit(
     Raises:
         RevisionConflict: the log is not at the expected revision.
     """
-    earlier = _remembered(tip, batch.key) or _carried(batch, known)
+    earlier = _remembered(tip, batch.key)
+    if earlier is None and known:
+        earlier = _carried(batch, known)
     if earlier is not None:
         return earlier
     check_revision(log, tip, batch.expected_revision)
-    fresh = [record for record in batch.records if record.key not in known]
-    if tip and batch.records and not fresh:
+    if tip and known and all(record.key in known for record in batch.records):
         last = known[batch.record_keys[-1]]
         return Applied(revision=tip.state.revision, seq=last.seq, duplicate=True)
     return _admission(tip, batch, known)
 
 
 def _remembered(tip: Tip | None, key: str) -> Applied | None:
-    if tip is None:
+    if tip is None or not tip.changes:
         return None
     digest = _digest(key)
     for change in tip.changes:
@@ -129,19 +130,18 @@ def check_revision(log: LogId, stored: Tip | Log | None, expected: int | None) -
 def _admission(tip: Tip | None, batch: Batch, known: Mapping[str, Known]) -> Admission:
     before = _created(batch.at) if tip is None else tip.state
     revision = before.revision + 1
-    records: list[Record] = []
-    for new, key in zip(batch.records, batch.record_keys, strict=True):
-        if key not in known:
-            records.append(
-                Record(
-                    seq=before.next_seq + len(records),
-                    key=key,
-                    entry_count=new.entry_count,
-                    stored_at=batch.at,
-                    revision=revision,
-                    data=new.data,
-                )
-            )
+    fresh = [record for record in batch.records if record.key not in known]
+    records = tuple(
+        Record(
+            seq=seq,
+            key=new.key or "",
+            entry_count=new.entry_count,
+            stored_at=batch.at,
+            revision=revision,
+            data=new.data,
+        )
+        for seq, new in enumerate(fresh, before.next_seq)
+    )
     seq = _last_seq(batch, known, records)
     state = msgspec.structs.replace(
         before,
@@ -156,7 +156,7 @@ def _admission(tip: Tip | None, batch: Batch, known: Mapping[str, Known]) -> Adm
     keep = state.record_count if batch.keep_last is None else batch.keep_last
     return Admission(
         tip=_remember(tip, state, batch.key, seq),
-        records=tuple(records),
+        records=records,
         excess=max(0, state.record_count - keep),
         applied=Applied(revision=revision, seq=seq),
     )

@@ -8,7 +8,6 @@ import msgspec
 from durably._raw import RawObject, join_items, join_object
 from durably._records import (
     decode_segment,
-    encode_entries,
     encode_segment,
     payload,
     raw_items,
@@ -47,8 +46,8 @@ class LogSession(Session):
         log = _log(session_id)
         run_id = new_key() if run_id is None else run_id
         check_id("run", run_id)
-        encoded = encode_entries(entries)
-        record = NewRecord(key=run_id, entry_count=len(encoded), data=encode_segment(encoded, meta))
+        data, count = encode_segment(entries, meta)
+        record = NewRecord(key=run_id, entry_count=count, data=data)
         await self._store.append(log, Batch(records=(record,), at=self._clock()))
         return run_id
 

@@ -5,15 +5,16 @@ import contextlib
 import sqlite3
 import threading
 import warnings
-from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 import aiosqlite
 
 from durably import StorageClosed, WrongLoop
-from durably_sqlite._connection import Job, Settings, database, factory, prepare
+from durably_sqlite._connection import Settings, database, factory
 from durably_sqlite._errors import translate
+from durably_sqlite._jobs import Connection, Job, Kind, Queue
+from durably_sqlite._opening import prepare
 
 __all__ = ["Engine"]
 
@@ -34,7 +35,7 @@ class Engine:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._waiting: deque[Job[Any]] = deque()
+        self._queue = Queue()
         self._opening: asyncio.Future[aiosqlite.Connection] | None = None
         self._database: aiosqlite.Connection | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -50,8 +51,10 @@ class Engine:
             with contextlib.suppress(RuntimeError):  # no new thread while the interpreter ends
                 threading.Thread(target=_end, args=(self._database,), daemon=True).start()
 
-    async def hop(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def hop(self, work: Callable[[Connection], T], kind: Kind) -> T:
         """Run an operation on the connection's thread; cancelled, it is still done whole.
+
+        It shares its transaction with what waits at the same time.
 
         Raises:
             StorageClosed: the engine is closed.
@@ -61,7 +64,7 @@ class Engine:
             raise StorageClosed
         if self._loop not in (None, asyncio.get_running_loop()):
             raise WrongLoop
-        return await self._run(self._database or await self._connect(), work)
+        return await self._run(self._database or await self._connect(), Job(work, kind))
 
     async def aclose(self) -> None:
         """Close the connection.
@@ -83,15 +86,15 @@ class Engine:
         if closing is not None:
             await asyncio.wait([closing], timeout=FOREIGN_CLOSE)
 
-    async def _run(
-        self, connected: aiosqlite.Connection, work: Callable[[sqlite3.Connection], T]
-    ) -> T:
-        job = Job(work)
-        self._waiting.append(job)
-        await connected.commit()
+    async def _run(self, connected: aiosqlite.Connection, job: Job[T]) -> T:
+        loop = asyncio.get_running_loop()
+        if self._queue.add(job, loop):
+            await connected.commit()
+        elif job.done is not None:
+            await job.done
         try:
             return job.result()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise translate(error, str(self._settings)) from error
 
     async def _connect(self) -> aiosqlite.Connection:
@@ -119,17 +122,19 @@ class Engine:
     async def _open(self) -> aiosqlite.Connection:
         settings = self._settings
         place, uri = database(settings)
+        made_by = factory(settings, self._queue, asyncio.get_running_loop())
         connected = await _made_on_daemon_thread(
             lambda: aiosqlite.connect(
                 place,
                 uri=uri,
                 isolation_level=None,
-                timeout=settings.busy_timeout,
-                factory=factory(settings, self._waiting),
+                timeout=0,
+                factory=made_by,
             )
         )
         try:
-            await self._run(connected, lambda connection: prepare(connection, settings))
+            ready = Job(lambda connection: prepare(connection, settings), Kind.NO_TRANSACTION)
+            await self._run(connected, ready)
         except BaseException:
             await asyncio.shield(connected.close())
             raise

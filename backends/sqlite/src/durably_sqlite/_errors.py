@@ -26,8 +26,10 @@ def is_busy(error: sqlite3.Error) -> bool:
     return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def translate(error: sqlite3.Error, place: str) -> DurablyError:
+def translate(error: sqlite3.Error | UnicodeDecodeError, place: str) -> DurablyError:
     """Return what an SQLite error means to a user; ``place`` names the database."""
+    if isinstance(error, UnicodeDecodeError):  # what SQLite says of it quotes it
+        return CorruptRecord(place, "its schema or a text in it is not UTF-8")
     if is_busy(error):
         return StorageBusy(
             f"{place} was locked by another writer for longer than the busy timeout",

@@ -1,12 +1,12 @@
-"""The operations of the log store, each on the connection's thread in one transaction."""
+"""The operations of the log store, each within a transaction on the connection's thread."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from durably import CorruptRecord, rules
+from durably import CorruptRecord, RevisionConflict, rules
 from durably.logstore import (
     Applied,
     Batch,
@@ -20,18 +20,42 @@ from durably.logstore import (
     Rewrite,
 )
 from durably_sqlite import _queries as queries
-from durably_sqlite._connection import transaction
+from durably_sqlite._jobs import Connection
+from durably_sqlite._packing import pack
 
-__all__ = ["append", "delete", "list_logs", "read", "rewrite"]
+__all__ = ["Scope", "append", "delete", "list_logs", "read", "rewrite"]
 
 SEQ_BITS = 32
 LARGEST_SEQ = (1 << SEQ_BITS) - 1
 AFTER_ANY_SUFFIX = 64 * "\U0010ffff"
 """An id of at most 256 bytes with some prefix does not sort after the prefix and this."""
 
-S = TypeVar("S", bound=msgspec.Struct)
+T = TypeVar("T")
+
+_Records = tuple[Record, ...]
 
 _changes = msgspec.msgpack.Decoder(tuple[rules.Change, ...])
+
+
+class Scope(msgspec.Struct, frozen=True, kw_only=True):
+    """Which logs a store sees, and whether it compresses what it writes."""
+
+    namespace: str
+    compress: bool
+
+
+class _Oldest(msgspec.Struct, frozen=True, array_like=True):
+    last_place: int
+    entries: int
+
+
+class _Append(NamedTuple):
+    """A batch, its log as it is, and which of its keys are there."""
+
+    log: LogId
+    batch: Batch
+    found: "_Found | None"
+    known: Mapping[str, rules.Known] = {}
 
 
 class _Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,69 +64,84 @@ class _Found(msgspec.Struct, frozen=True, kw_only=True):
     tip: rules.Tip
 
     def place(self, seq: int) -> int:
-        """Return where a record lies: a seq no log can reach is held to the last place."""
-        return self.number << SEQ_BITS | min(seq, LARGEST_SEQ)
-
-    def seq(self, place: int) -> int:
-        return place & LARGEST_SEQ
+        return _place(self.number, seq)
 
 
-def append(connection: sqlite3.Connection, namespace: str, log: LogId, batch: Batch) -> Applied:
-    """Append a batch, or find that it is there already."""
-    with transaction(connection):
-        found = _find(connection, namespace, log)
-        known = _known(connection, found, batch.record_keys) if found else {}
-        decided = rules.admit(log, found.tip if found else None, batch, known)
-        if isinstance(decided, Applied):
-            return decided
-        if found is None:
-            found = _insert_log(connection, namespace, log, decided.tip)
-        else:
-            _update_log(connection, found, decided.tip)
-        connection.executemany(queries.INSERT_RECORD, _rows(found, decided.records))
-        if decided.excess:
-            _evict(connection, found, decided)
-        return decided.applied
+def _place(number: int, seq: int) -> int:
+    """Return where a record lies: a seq no log can reach is held to the last place."""
+    return number << SEQ_BITS | min(seq, LARGEST_SEQ)
 
 
-def read(connection: sqlite3.Connection, namespace: str, log: LogId, span: Range) -> Log | None:
+def append(connection: Connection, scope: Scope, log: LogId, batch: Batch) -> Applied:
+    """Append a batch, or find that it is there already.
+
+    A single record is taken for new: the unique index objects if it is not. Only then, or where
+    a conflict may turn out to be a repetition, are the keys looked up.
+    """
+    found: _Found | None = connection.tips.get((scope, log)) or _find(connection, scope, log)
+    if found is None:
+        return _append(connection, scope, _Append(log, batch, None))
+    if len(batch.records) == 1:
+        try:
+            return _append(connection, scope, _Append(log, batch, found))
+        except RevisionConflict:
+            pass
+        except sqlite3.IntegrityError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_CONSTRAINT_UNIQUE:
+                raise
+    known = _known(connection, found, batch.record_keys)
+    return _append(connection, scope, _Append(log, batch, found, known))
+
+
+def _append(connection: Connection, scope: Scope, asked: _Append) -> Applied:
+    found = asked.found
+    decided = rules.admit(asked.log, found.tip if found else None, asked.batch, asked.known)
+    if isinstance(decided, Applied):
+        return decided
+    number = found.number if found else _insert_log(connection, scope, asked.log, decided.tip)
+    for record in decided.records:
+        connection.execute(queries.INSERT_RECORD, _row(number, record, scope))
+    tip = _evict(connection, asked.log, number, decided) if decided.excess else decided.tip
+    if found or decided.excess:
+        _update_log(connection, number, tip)
+    connection.tips.put((scope, asked.log), _Found(log=asked.log, number=number, tip=tip))
+    return decided.applied
+
+
+def read(connection: sqlite3.Connection, scope: Scope, log: LogId, span: Range) -> Log | None:
     """Read state and records of one moment."""
-    with transaction(connection, writing=False):
-        found = _find(connection, namespace, log)
-        if found is None:
-            return None
-        records = () if span.limit == 0 else rules.select(_walk(connection, found, span), span)
-        return Log(state=found.tip.state, records=records)
+    found = _find(connection, scope, log)
+    if found is None:
+        return None
+    return Log(state=found.tip.state, records=_select(connection, found, span))
 
 
-def rewrite(connection: sqlite3.Connection, namespace: str, log: LogId, change: Rewrite) -> Applied:
+def rewrite(connection: Connection, scope: Scope, log: LogId, change: Rewrite) -> Applied:
     """Drop and replace records."""
-    with transaction(connection):
-        found = _find(connection, namespace, log)
-        touched = _touched(connection, found, change) if found else ()
-        decided = rules.edit(log, found.tip if found else None, change, touched)
-        if isinstance(decided, rules.Edit) and found:
-            _apply(connection, found, decided)
-        return decided.applied if isinstance(decided, rules.Edit) else decided
+    connection.tips.forget((scope, log))
+    found = _find(connection, scope, log)
+    touched = _touched(connection, found, change) if found else ()
+    decided = rules.edit(log, found.tip if found else None, change, touched)
+    if isinstance(decided, rules.Edit) and found:
+        _apply(connection, scope, found, decided)
+    return decided.applied if isinstance(decided, rules.Edit) else decided
 
 
-def delete(
-    connection: sqlite3.Connection, namespace: str, log: LogId, expected_revision: int | None
-) -> bool:
+def delete(connection: Connection, scope: Scope, log: LogId, expected_revision: int | None) -> bool:
     """Remove a log with its records."""
-    with transaction(connection):
-        found = _find(connection, namespace, log)
-        if found is None:
-            return False
-        rules.check_revision(log, found.tip, expected_revision)
-        connection.execute(queries.DELETE_RECORDS, (found.place(0), found.place(LARGEST_SEQ)))
-        connection.execute(queries.DELETE_LOG, (found.number,))
-        return True
+    connection.tips.forget((scope, log))
+    found = _find(connection, scope, log)
+    if found is None:
+        return False
+    rules.check_revision(log, found.tip, expected_revision)
+    connection.execute(queries.DELETE_RECORDS, (found.place(0), found.place(LARGEST_SEQ)))
+    connection.execute(queries.DELETE_LOG, (found.number,))
+    return True
 
 
 def list_logs(
     connection: sqlite3.Connection,
-    namespace: str,
+    scope: Scope,
     kind: str,
     *,
     prefix: str,
@@ -113,7 +152,7 @@ def list_logs(
     """List ids in the order of their UTF-8 bytes, which is that of SQLite's BINARY collation."""
     rows = connection.execute(
         queries.LIST_STATES if with_state else queries.LIST_IDS,
-        (namespace, kind, after, prefix, prefix + AFTER_ANY_SUFFIX, limit + 1),
+        (scope.namespace, kind, after, prefix, prefix + AFTER_ANY_SUFFIX, limit + 1),
     ).fetchall()
     items = tuple(_info(kind, row) for row in rows[:limit])
     return Page(items=items, next=items[-1].id if len(rows) > limit else None)
@@ -125,8 +164,8 @@ def _info(kind: str, row: Sequence[Any]) -> LogInfo:
     return LogInfo(id=id_, state=_checked(log, state, LogState) if state else None)
 
 
-def _find(connection: sqlite3.Connection, namespace: str, log: LogId) -> _Found | None:
-    row = connection.execute(queries.FIND_LOG, (namespace, log.kind, log.id)).fetchone()
+def _find(connection: sqlite3.Connection, scope: Scope, log: LogId) -> _Found | None:
+    row = connection.execute(queries.FIND_LOG, (scope.namespace, log.kind, log.id)).fetchone()
     if row is None:
         return None
     number, *state, changes = row
@@ -138,28 +177,25 @@ def _find(connection: sqlite3.Connection, namespace: str, log: LogId) -> _Found 
     return _Found(log=log, number=number, tip=tip)
 
 
-def _checked(log: LogId, columns: Sequence[Any], type_: type[S]) -> S:
-    """Return the columns of a row, which SQLite lets hold anything, as the value they make."""
+def _checked(log: LogId, columns: Sequence[Any], type_: type[T]) -> T:
+    """Return columns of rows, which SQLite lets hold anything, as the values they make."""
     try:
-        return msgspec.convert(dict(zip(type_.__struct_fields__, columns, strict=True)), type_)
+        return msgspec.convert(columns, type_)
     except msgspec.ValidationError as error:
-        raise CorruptRecord(log, f"a column of its row is spoiled: {error}") from None
+        raise CorruptRecord(log, f"a column of its rows is spoiled: {error}") from None
 
 
 def _columns(tip: rules.Tip) -> tuple[Any, ...]:
     return (*msgspec.structs.astuple(tip.state), msgspec.msgpack.encode(tip.changes))
 
 
-def _insert_log(
-    connection: sqlite3.Connection, namespace: str, log: LogId, tip: rules.Tip
-) -> _Found:
-    values = (namespace, log.kind, log.id, *_columns(tip))
-    number = connection.execute(queries.INSERT_LOG, values).lastrowid or 0
-    return _Found(log=log, number=number, tip=tip)
+def _insert_log(connection: sqlite3.Connection, scope: Scope, log: LogId, tip: rules.Tip) -> int:
+    values = (scope.namespace, log.kind, log.id, *_columns(tip))
+    return connection.execute(queries.INSERT_LOG, values).lastrowid or 0
 
 
-def _update_log(connection: sqlite3.Connection, found: _Found, tip: rules.Tip) -> None:
-    connection.execute(queries.UPDATE_LOG, (*_columns(tip), found.number))
+def _update_log(connection: sqlite3.Connection, number: int, tip: rules.Tip) -> None:
+    connection.execute(queries.UPDATE_LOG, (*_columns(tip), number))
 
 
 def _known(
@@ -170,50 +206,73 @@ def _known(
         row = connection.execute(queries.FIND_KEY, (found.number, key)).fetchone()
         if row is not None:
             place, revision = row
-            known[key] = rules.Known(found.seq(place), revision)
+            known[key] = rules.Known(place & LARGEST_SEQ, revision)
     return known
 
 
-def _rows(found: _Found, records: Iterable[Record]) -> Iterator[tuple[Any, ...]]:
-    for record in records:
-        yield (
-            found.place(record.seq),
-            found.number,
-            record.key,
-            record.entry_count,
-            record.stored_at,
-            record.revision,
-            record.data,
-        )
+def _row(number: int, record: Record, scope: Scope) -> tuple[Any, ...]:
+    return (
+        _place(number, record.seq),
+        number,
+        record.key,
+        record.entry_count,
+        record.stored_at,
+        record.revision,
+        *_body(record, scope),
+    )
 
 
-def _evict(connection: sqlite3.Connection, found: _Found, admission: rules.Admission) -> None:
-    last, entries = connection.execute(
-        queries.MEASURE_OLDEST, (found.place(0), found.place(LARGEST_SEQ), admission.excess)
-    ).fetchone()
-    connection.execute(queries.DELETE_RECORDS, (found.place(0), last))
-    tip = rules.evict(admission.tip, records=admission.excess, entries=entries)
-    _update_log(connection, found, tip)
+def _body(record: Record, scope: Scope) -> tuple[bytes | None, bytes | None]:
+    """Return the columns ``data`` and ``packed``, of which one is empty."""
+    packed = pack(record.data) if scope.compress and record.data is not None else None
+    return (record.data, None) if packed is None else (None, packed)
+
+
+def _evict(
+    connection: sqlite3.Connection, log: LogId, number: int, admission: rules.Admission
+) -> rules.Tip:
+    """Remove the oldest records, and return the tip without them."""
+    span = (_place(number, 0), _place(number, LARGEST_SEQ), admission.excess)
+    measured = connection.execute(queries.MEASURE_OLDEST, span).fetchone()
+    oldest = _checked(log, measured, _Oldest)
+    connection.execute(queries.DELETE_RECORDS, (_place(number, 0), oldest.last_place))
+    return rules.evict(admission.tip, records=admission.excess, entries=oldest.entries)
+
+
+def _select(connection: sqlite3.Connection, found: _Found, span: Range) -> tuple[Record, ...]:
+    """Return the records of a range; SQLite itself does what it can of it."""
+    if span.limit == 0:
+        return ()
+    if span.keys is not None or span.entry_limit is not None:
+        return rules.select(_walk(connection, found, span), span)
+    rows = _query(connection, span, *_bounds(found, span), span.limit).fetchall()
+    if span.newest:
+        rows.reverse()
+    return _checked(found.log, rows, _Records)
+
+
+def _bounds(found: _Found, span: Range) -> tuple[int, int]:
+    until = LARGEST_SEQ if span.until is None else span.until
+    return found.place(span.after + 1), found.place(until)
+
+
+def _query(
+    connection: sqlite3.Connection, span: Range, low: int, high: int, limit: int | None = None
+) -> sqlite3.Cursor:
+    query = queries.READ_DESCENDING if span.newest else queries.READ_ASCENDING
+    return connection.execute(query, (span.with_data, low, high, -1 if limit is None else limit))
 
 
 def _walk(connection: sqlite3.Connection, found: _Found, span: Range) -> Iterator[Record]:
     """Yield the records a range may hold, in the order of reading."""
-    query = queries.READ_DESCENDING if span.newest else queries.READ_ASCENDING
-    first = found.place(span.after + 1)
-    last = found.place(LARGEST_SEQ if span.until is None else span.until)
-    spans = [(first, last)]
+    spans = [_bounds(found, span)]
     if span.keys is not None:
         known = _known(connection, found, span.keys).values()
         places = sorted((found.place(one.seq) for one in known), reverse=span.newest)
         spans = [(place, place) for place in places]
     for low, high in spans:
-        for row in connection.execute(query, (span.with_data, low, high)):
-            yield _record(found, row)
-
-
-def _record(found: _Found, row: Sequence[Any]) -> Record:
-    place, *rest = row
-    return _checked(found.log, (found.seq(place), *rest), Record)
+        for row in _query(connection, span, low, high):
+            yield _checked(found.log, row, Record)
 
 
 def _touched(connection: sqlite3.Connection, found: _Found, change: Rewrite) -> Iterator[Record]:
@@ -223,15 +282,15 @@ def _touched(connection: sqlite3.Connection, found: _Found, change: Rewrite) -> 
     singles = (change.drop | change.replace.keys()) if change.drop or change.replace else ()
     spans += [(found.place(seq), found.place(seq)) for seq in singles if seq <= cut]
     for low, high in spans:
-        for row in connection.execute(queries.READ_ASCENDING, (False, low, high)):
-            yield _record(found, row)
+        for row in _query(connection, Range(with_data=False), low, high):
+            yield _checked(found.log, row, Record)
 
 
-def _apply(connection: sqlite3.Connection, found: _Found, edit: rules.Edit) -> None:
+def _apply(connection: sqlite3.Connection, scope: Scope, found: _Found, edit: rules.Edit) -> None:
     places = (found.place(seq) for seq in edit.dropped)
     connection.executemany(queries.DELETE_RECORDS, ((place, place) for place in places))
     connection.executemany(
         queries.UPDATE_RECORD,
-        ((one.data, one.entry_count, found.place(one.seq)) for one in edit.replaced),
+        ((one.entry_count, *_body(one, scope), found.place(one.seq)) for one in edit.replaced),
     )
-    _update_log(connection, found, edit.tip)
+    _update_log(connection, found.number, edit.tip)

@@ -41,26 +41,30 @@ SELECT id, revision, epoch, next_seq, record_count, entry_count, head, created_a
 FIND_KEY = "SELECT place, revision FROM durably_records WHERE log = ? AND key = ?"
 
 INSERT_RECORD = """
-INSERT INTO durably_records (place, log, key, entry_count, stored_at, revision, data)
-VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO durably_records (place, log, key, entry_count, stored_at, revision, data, packed)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 
-UPDATE_RECORD = "UPDATE durably_records SET data = ?, entry_count = ? WHERE place = ?"
+UPDATE_RECORD = "UPDATE durably_records SET entry_count = ?, data = ?, packed = ? WHERE place = ?"
 
 DELETE_RECORDS = "DELETE FROM durably_records WHERE place BETWEEN ? AND ?"
 
 READ_ASCENDING = """
-SELECT place, key, entry_count, stored_at, revision, CASE WHEN ? THEN data END
+SELECT place & 0xFFFFFFFF, key, entry_count, stored_at, revision,
+       CASE WHEN ? THEN coalesce(data, durably_unpack(packed)) END
   FROM durably_records
  WHERE place BETWEEN ? AND ?
  ORDER BY place
+ LIMIT ?
 """
 
 READ_DESCENDING = """
-SELECT place, key, entry_count, stored_at, revision, CASE WHEN ? THEN data END
+SELECT place & 0xFFFFFFFF, key, entry_count, stored_at, revision,
+       CASE WHEN ? THEN coalesce(data, durably_unpack(packed)) END
   FROM durably_records
  WHERE place BETWEEN ? AND ?
  ORDER BY place DESC
+ LIMIT ?
 """
 
 MEASURE_OLDEST = """

@@ -2,11 +2,11 @@
 
 import copy
 import os
-import sqlite3
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
+import msgspec
 from typing_extensions import override
 
 from durably import (
@@ -19,12 +19,13 @@ from durably import (
 from durably.checks import check_id, check_namespace
 from durably.logstore import ALL, Applied, Batch, Log, LogId, LogInfo, Page, Range, Rewrite
 from durably_sqlite import _operations as operations
-from durably_sqlite._connection import (
-    JOURNAL_MODES,
-    SYNCHRONOUS,
-    Settings,
-)
+from durably_sqlite._connection import Settings
 from durably_sqlite._engine import Engine
+from durably_sqlite._jobs import Kind
+from durably_sqlite._layout import BACKUPS
+from durably_sqlite._opening import JOURNAL_MODES, SYNCHRONOUS
+from durably_sqlite._packing import COMPRESSIONS
+from durably_sqlite._upkeep import compact, describe
 
 __all__ = ["SQLiteLogStore"]
 
@@ -41,8 +42,11 @@ class SQLiteLogStore(LogStore):
     None is a database in memory: private to this object, or shared in the process under a
     ``name``. With ``synchronous="full"`` an acknowledged change survives power loss; with
     ``"normal"`` a process crash, but power loss may take the last changes. ``busy_timeout`` is
-    how many seconds to wait for other writers. Any number of processes of one host may share a
-    file on a local disk. It connects with its first operation.
+    how many seconds to wait for other writers. ``journal_mode`` is WAL unless the storage is
+    there with another one. ``compression="zlib"`` compresses what is written from now on;
+    what is there is read either way. ``backup="before-migration"`` copies an older storage
+    before its layout is changed. Any number of processes of one host may share a file on a
+    local disk. It connects with its first operation.
 
     Raises:
         InvalidUrl: a setting is none of those SQLite knows.
@@ -55,15 +59,22 @@ class SQLiteLogStore(LogStore):
         *,
         name: str | None = None,
         namespace: str = "",
-        journal_mode: str = "wal",
+        journal_mode: str | None = None,
         synchronous: str = "full",
         busy_timeout: float = 10.0,
+        compression: str = "none",
+        backup: str = "never",
     ) -> None:
         check_namespace(namespace)
-        _check_choice("journal_mode", journal_mode, JOURNAL_MODES)
+        if journal_mode is not None:
+            _check_choice("journal_mode", journal_mode, JOURNAL_MODES)
         _check_choice("synchronous", synchronous, tuple(SYNCHRONOUS))
+        _check_choice("compression", compression, COMPRESSIONS)
+        _check_choice("backup", backup, BACKUPS)
         if name is not None:
             check_id("database", name)
+        if path is None and journal_mode is not None:
+            raise InvalidUrl("a database in memory has no journal_mode to choose")
         if name is not None and path is not None:
             raise InvalidUrl("a name is for databases in memory, and this one has a path")
         if not 0 <= busy_timeout <= MAX_BUSY_TIMEOUT:
@@ -74,36 +85,43 @@ class SQLiteLogStore(LogStore):
             journal_mode=journal_mode,
             synchronous=synchronous,
             busy_timeout=busy_timeout,
+            backup=backup,
         )
         self.capabilities = _capabilities(settings)
-        self._namespace = namespace
+        self._scope = operations.Scope(namespace=namespace, compress=compression == "zlib")
+        self._settings = settings
         self._engine = Engine(settings)
         self._owner = True
 
     @override
     async def append(self, log: LogId, batch: Batch) -> Applied:
+        scope = self._scope
         return await self._engine.hop(
-            lambda connection: operations.append(connection, self._namespace, log, batch)
+            lambda connection: operations.append(connection, scope, log, batch),
+            Kind.WRITE,
         )
 
     @override
     async def read(self, log: LogId, span: Range = ALL) -> Log | None:
+        scope = self._scope
         return await self._engine.hop(
-            lambda connection: operations.read(connection, self._namespace, log, span)
+            lambda connection: operations.read(connection, scope, log, span), Kind.READ
         )
 
     @override
     async def rewrite(self, log: LogId, change: Rewrite) -> Applied:
+        scope = self._scope
         return await self._engine.hop(
-            lambda connection: operations.rewrite(connection, self._namespace, log, change)
+            lambda connection: operations.rewrite(connection, scope, log, change),
+            Kind.WRITE,
         )
 
     @override
     async def delete(self, log: LogId, *, expected_revision: int | None = None) -> bool:
+        scope = self._scope
         return await self._engine.hop(
-            lambda connection: operations.delete(
-                connection, self._namespace, log, expected_revision
-            )
+            lambda connection: operations.delete(connection, scope, log, expected_revision),
+            Kind.WRITE,
         )
 
     @override
@@ -119,47 +137,42 @@ class SQLiteLogStore(LogStore):
         return await self._engine.hop(
             partial(
                 operations.list_logs,
-                namespace=self._namespace,
+                scope=self._scope,
                 kind=kind,
                 prefix=prefix,
                 after=after,
                 limit=limit,
                 with_state=with_state,
-            )
+            ),
+            Kind.READ,
         )
 
     @override
     def scoped(self, namespace: str) -> "SQLiteLogStore":
         check_namespace(namespace)
         view = copy.copy(self)
-        view._namespace = namespace  # noqa: SLF001 - one of us
+        view._scope = msgspec.structs.replace(self._scope, namespace=namespace)  # noqa: SLF001 - one of us
         view._owner = False  # noqa: SLF001
         return view
 
     @override
+    async def maintain(self) -> None:
+        """Give the space of what was deleted back to the file system, and empty the log.
+
+        A file that also holds tables of others keeps its pages for later use.
+        """
+        await self._engine.hop(compact, Kind.NO_TRANSACTION)
+
+    @override
     async def describe(self) -> dict[str, str]:
-        return await self._engine.hop(_describe)
+        return await self._engine.hop(
+            partial(describe, settings=self._settings), Kind.NO_TRANSACTION
+        )
 
     @override
     async def aclose(self) -> None:
         if self._owner:
             await self._engine.aclose()
-
-
-def _describe(connection: sqlite3.Connection) -> dict[str, str]:
-    """Read the settings back from the engine."""
-
-    def pragma(name: str) -> Any:  # noqa: ANN401 - text or a number
-        return connection.execute(f"PRAGMA {name}").fetchone()[0]
-
-    levels = {number: name for name, number in SYNCHRONOUS.items()}
-    return {
-        "engine": f"SQLite {sqlite3.sqlite_version}",
-        "journal_mode": pragma("journal_mode"),
-        "synchronous": levels.get(pragma("synchronous"), "unknown"),
-        "page_size": f"{pragma('page_size')} bytes",
-        "busy_timeout": f"{pragma('busy_timeout') / 1000:g} s",
-    }
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from durably._records import encode_entries, encode_segment
+from durably._records import encode_segment
 from durably.checks import check_size
 from durably.commands.arguments import AsJson, Url, open_url
 from durably.commands.chat import BadLine, ChatRun, read_conversation
@@ -147,7 +147,7 @@ async def _store(storage: Storage, line: bytes, tally: Tally) -> None:
 
 def _check(log: LogId, run: ChatRun, limit: int) -> None:
     """Refuse a run that cannot be stored, before any of its conversation is."""
-    data = encode_segment(encode_entries(run.entries), run.meta)
+    data, _ = encode_segment(run.entries, run.meta)
     check_size(log, "record", len(data), limit)
 
 

@@ -1,6 +1,6 @@
--- Created in one transaction with the version row: a reader sees all of the layout or none.
 -- A record's place is its log's number << 32 | its seq: a log lies together, and a range of
 -- seqs is a range of the primary key. Rowid tables: bodies of 2 KB do not belong in an index.
+-- A body lies in data as it is, or in packed, compressed.
 CREATE TABLE durably_logs (
     number INTEGER PRIMARY KEY,
     namespace TEXT NOT NULL,
@@ -25,6 +25,7 @@ CREATE TABLE durably_records (
     entry_count INTEGER NOT NULL,
     stored_at REAL NOT NULL,
     revision INTEGER NOT NULL,
-    data BLOB NOT NULL,
+    data BLOB,
+    packed BLOB,
     UNIQUE (log, key)
 );

@@ -1,0 +1,98 @@
+"""One server, or one Cluster, behind a store and its scoped views: opened once, closed once."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from redis import exceptions
+
+from durably import StorageClosed, WrongLoop
+from durably_redis._calls import Call, Lane
+from durably_redis._errors import translate
+from durably_redis._layout import check_layout, mark_layout
+
+__all__ = ["Server"]
+
+
+class Server:
+    """Sends calls to a client of redis-py, after a look at the layout of the database.
+
+    Whole logs have a lane of their own, so that appends need not wait until one is transferred.
+    A client that was ``given`` is its owner's to close.
+    """
+
+    def __init__(self, client: Any, place: str, *, timeout: float, given: bool) -> None:  # noqa: ANN401
+        self._client = client
+        self._place = place
+        self._given = given
+        self._lane = Lane(client, timeout)
+        self._wide_lane = Lane(client, timeout)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._looking: asyncio.Lock | None = None
+        self._looked = False
+        self._marked = False
+        self._closed = False
+
+    @property
+    def client(self) -> Any:  # noqa: ANN401 - redis-py's is generic in its replies
+        """The client of redis-py."""
+        return self._client
+
+    async def send(self, *calls: Call, writing: bool = False, wide: bool = False) -> list[Any]:
+        """Return the answers to some calls.
+
+        Raises:
+            StorageClosed: it is closed.
+            WrongLoop: it was first used in another event loop.
+            Unavailable: the server cannot be reached, or refuses.
+            SchemaTooNew: a newer version wrote the database.
+            ForeignData: a key of durably's name is not durably's.
+        """
+        await self._get_ready(writing=writing)
+        return await self._send(self._wide_lane if wide else self._lane, calls)
+
+    async def aclose(self) -> None:
+        """Let what was sent be answered, and close the client if it is this store's own."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._loop is not asyncio.get_running_loop():
+            return
+        for lane in (self._lane, self._wide_lane):
+            await lane.settle()
+        if not self._given:
+            await self._client.aclose()
+
+    def check_open(self) -> None:
+        """Refuse a closed store, or another event loop than that of the first operation."""
+        if self._closed:
+            raise StorageClosed
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = loop
+            self._looking = asyncio.Lock()
+        elif self._loop is not loop:
+            raise WrongLoop
+
+    async def _get_ready(self, *, writing: bool) -> None:
+        self.check_open()
+        if self._looked and (self._marked or not writing):
+            return
+        if self._looking is None:
+            raise WrongLoop
+        async with self._looking:
+            if not self._looked:
+                self._marked = await check_layout(self._send_one, self._place)
+                self._looked = True
+            if writing and not self._marked:
+                await mark_layout(self._send_one)
+                self._marked = True
+
+    async def _send_one(self, call: Call) -> Any:  # noqa: ANN401 - what the server answers
+        return (await self._send(self._lane, [call]))[0]
+
+    async def _send(self, lane: Lane, calls: Sequence[Call]) -> list[Any]:
+        try:
+            return await lane.send(*calls)
+        except (exceptions.RedisError, OSError) as error:
+            raise translate(error, self._place) from error
