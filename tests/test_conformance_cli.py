@@ -455,7 +455,7 @@ def test_diff_names_what_is_in_one_alone(told, tmp_path):
 )
 def test_selftest(told, monkeypatch, changes, code, words):
     """The kill table is printed in words; what keeps the suite from being proved ends with 1."""
-    monkeypatch.setattr(commands, "prove_in_parallel", lambda **_: proof(**changes))
+    monkeypatch.setattr(commands, "prove", lambda **_: proof(**changes))
     found, out, _ = told("selftest")
     assert words in " ".join(out.split())
     assert found == code
@@ -463,7 +463,7 @@ def test_selftest(told, monkeypatch, changes, code, words):
 
 def test_the_kill_table(told, monkeypatch):
     """Each wrong backend is there with what it breaks, where it was seen, and what catches it."""
-    monkeypatch.setattr(commands, "prove_in_parallel", lambda **_: proof())
+    monkeypatch.setattr(commands, "prove", lambda **_: proof())
     out = told("selftest")[1]
     assert "  forgets, caught by CHK-001\n    breaks: What was stored is there.\n" in out
     assert "    seen: somebody/something#7\n" in out

@@ -1,14 +1,15 @@
 """The suite's proof, the gate of CI: wrong backends fail what they declare, odd ones nothing."""
 
+import os
+
 import msgspec
 import pytest
 
 from durably_conformance import all_checks
 from durably_conformance.killtable import reasons_against
 from durably_conformance.selftest.mutating import MemoryMutant
-from durably_conformance.selftest.parallel import prove_in_parallel
-from durably_conformance.selftest.proving import Outcome, Proof, is_installed, prove
-from durably_conformance.selftest.table import Mutant, Tables, Variant, all_tables
+from durably_conformance.selftest.proving import prove
+from durably_conformance.selftest.table import Tables, Variant, all_tables
 from prepared import checks, holding
 
 RUNS = 20
@@ -17,59 +18,41 @@ EVERY = 10
 
 CHECKS = {one.id: one for one in all_checks()}
 MUSTS = [id_ for id_, one in CHECKS.items() if one.level == "must"]
-TABLES = all_tables()
-MUTANTS = TABLES.mutants
-"""Each is a test of its own, so that the gate is spread over what processors there are."""
+MUTANTS = all_tables().mutants
+
+pytestmark = pytest.mark.xdist_group("selftest")
 
 
 def named(row):
     return row.name
 
 
-def expected(tables=TABLES):
-    """Return the proof in which every row ends as its table says."""
-    return Proof(
-        checks=tuple(CHECKS.values()),
-        tables=tables,
-        mutants={one.name: Outcome(name=one.name, failed=one.fails) for one in tables.mutants},
-        variants={one.name: Outcome(name=one.name, failed=frozenset()) for one in tables.variants},
-        hollow=(),
-    )
+@pytest.fixture(scope="module")
+def proof():
+    return prove(processes=os.cpu_count() or 1)
 
 
-@pytest.mark.parametrize("row", [*MUTANTS, *TABLES.variants], ids=named)
-def test_a_backend_fails_what_its_row_says(row):
-    """A wrong backend fails exactly what it declares, and a probe shows why; an odd one nothing."""
-    assert is_installed(row.scheme)
-    is_mutant = isinstance(row, Mutant)
-    tables = Tables(mutants=(row,)) if is_mutant else Tables(variants=(row,))
-    faults = prove(tables=tables, only=[row.name]).faults
-    assert [line for line in faults if line.startswith(f"{row.name}: ")] == []
+def test_the_suite_is_proved(proof):
+    """Every wrong backend fails exactly what it declares, every odd one nothing; none is left out.
 
-
-def test_the_hollow_backend_fails_every_check():
-    """A backend that does nothing fails every positive check, and skips none."""
-    assert prove(tables=Tables()).hollow == ()
-
-
-def test_every_check_is_guarded():
-    """With every row as declared, nothing speaks against the suite."""
-    assert reasons_against(expected()) == []
+    A backend that does nothing fails every positive check, and skips none.
+    """
+    assert reasons_against(proof) == []
+    assert proof.absent == ()
+    assert {*proof.mutants} == {one.name for one in MUTANTS}
 
 
 @pytest.mark.parametrize("id_", MUSTS)
-def test_no_check_can_be_removed(id_):
+def test_no_check_can_be_removed(proof, id_):
     """Without any one must-check, it is not proved."""
-    assert expected().without(id_).faults != []
+    assert proof.without(id_).faults != []
 
 
-def test_processes_prove_the_same(monkeypatch):
+def test_processes_prove_the_same(proof):
     """What several processes find out is what one does."""
-    few = Tables(mutants=MUTANTS[:5], variants=TABLES.variants[:1])
-    monkeypatch.setattr("durably_conformance.selftest.parallel.all_tables", lambda: few)
-    one, several = prove(tables=few), prove_in_parallel()
-    assert (several.mutants, several.variants) == (one.mutants, one.variants)
-    assert (several.hollow, several.absent) == (one.hollow, one.absent)
+    names = [one.name for one in MUTANTS[::60]]
+    alone = prove(only=names).mutants
+    assert alone == {name: proof.mutants[name] for name in names}
 
 
 @pytest.mark.parametrize("row", MUTANTS[::EVERY], ids=named)

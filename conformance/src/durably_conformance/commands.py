@@ -20,7 +20,7 @@ from durably_conformance.reading import check_comparable, read_report
 from durably_conformance.registry import Check
 from durably_conformance.regressions import differences, regressions
 from durably_conformance.report import Report, Verdict
-from durably_conformance.selftest.parallel import prove_in_parallel
+from durably_conformance.selftest.proving import prove
 from durably_conformance.selftest.table import all_tables
 from durably_conformance.showing import Progress, findings, heading, verdict_lines
 from durably_conformance.targets import CannotRun, harness_of, reach, resolved
@@ -166,7 +166,7 @@ def selftest(_: argparse.Namespace) -> int:
     tables, checks = all_tables(), all_checks()
     rows = len(tables.mutants) + len(tables.variants)
     _say([f"{amount(rows, 'backend')} against {amount(len(checks), 'check')}: about a minute", ""])
-    proof = prove_in_parallel(say=_follow)
+    proof = prove(processes=os.cpu_count() or 1, say=_follow)
     _follow("")
     _say(kill_table(proof))
     return 1 if reasons_against(proof) else 0

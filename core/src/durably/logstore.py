@@ -100,7 +100,7 @@ class NewRecord(_Value, frozen=True, kw_only=True):
             check_id("record", self.key, max_bytes=MAX_KEY_BYTES)
 
 
-class Record(_Value, frozen=True, kw_only=True, array_like=True, gc=False):
+class Record(_Value, frozen=True, kw_only=True, gc=False):
     """A stored record. ``data`` is None when it was read without; ``stored_at`` epoch seconds.
 
     ``revision`` is that of the change which stored the record.
@@ -114,7 +114,7 @@ class Record(_Value, frozen=True, kw_only=True, array_like=True, gc=False):
     data: bytes | None = None
 
 
-class LogState(_Value, frozen=True, kw_only=True, array_like=True):
+class LogState(_Value, frozen=True, kw_only=True):
     """The mutable side of a log.
 
     ``revision`` starts at a random number of 40 bits, so that a token never fits a log's next

@@ -2,18 +2,17 @@
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 
-from durably import CorruptRecord, RevisionConflict, rules
+from durably import RevisionConflict, rules
 from durably.logstore import (
     Applied,
     Batch,
     Log,
     LogId,
     LogInfo,
-    LogState,
     Page,
     Range,
     Record,
@@ -22,6 +21,7 @@ from durably.logstore import (
 from durably_sqlite import _queries as queries
 from durably_sqlite._jobs import Connection
 from durably_sqlite._packing import pack
+from durably_sqlite._rows import changes_of, oldest_of, records_of, state_of
 
 __all__ = ["Scope", "append", "delete", "list_logs", "read", "rewrite"]
 
@@ -30,23 +30,12 @@ LARGEST_SEQ = (1 << SEQ_BITS) - 1
 AFTER_ANY_SUFFIX = 64 * "\U0010ffff"
 """An id of at most 256 bytes with some prefix does not sort after the prefix and this."""
 
-T = TypeVar("T")
-
-_Records = tuple[Record, ...]
-
-_changes = msgspec.msgpack.Decoder(tuple[rules.Change, ...])
-
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
     """Which logs a store sees, and whether it compresses what it writes."""
 
     namespace: str
     compress: bool
-
-
-class _Oldest(msgspec.Struct, frozen=True, array_like=True):
-    last_place: int
-    entries: int
 
 
 class _Append(NamedTuple):
@@ -161,7 +150,7 @@ def list_logs(
 def _info(kind: str, row: Sequence[Any]) -> LogInfo:
     id_, *state = row
     log = LogId(kind=kind, id=id_)
-    return LogInfo(id=id_, state=_checked(log, state, LogState) if state else None)
+    return LogInfo(id=id_, state=state_of(log, state) if state else None)
 
 
 def _find(connection: sqlite3.Connection, scope: Scope, log: LogId) -> _Found | None:
@@ -169,20 +158,8 @@ def _find(connection: sqlite3.Connection, scope: Scope, log: LogId) -> _Found | 
     if row is None:
         return None
     number, *state, changes = row
-    try:
-        remembered = _changes.decode(changes)
-    except (TypeError, msgspec.DecodeError):
-        raise CorruptRecord(log, "its remembered changes are spoiled") from None
-    tip = rules.Tip(state=_checked(log, state, LogState), changes=remembered)
+    tip = rules.Tip(state=state_of(log, state), changes=changes_of(log, changes))
     return _Found(log=log, number=number, tip=tip)
-
-
-def _checked(log: LogId, columns: Sequence[Any], type_: type[T]) -> T:
-    """Return columns of rows, which SQLite lets hold anything, as the values they make."""
-    try:
-        return msgspec.convert(columns, type_)
-    except msgspec.ValidationError as error:
-        raise CorruptRecord(log, f"a column of its rows is spoiled: {error}") from None
 
 
 def _columns(tip: rules.Tip) -> tuple[Any, ...]:
@@ -234,9 +211,9 @@ def _evict(
     """Remove the oldest records, and return the tip without them."""
     span = (_place(number, 0), _place(number, LARGEST_SEQ), admission.excess)
     measured = connection.execute(queries.MEASURE_OLDEST, span).fetchone()
-    oldest = _checked(log, measured, _Oldest)
-    connection.execute(queries.DELETE_RECORDS, (_place(number, 0), oldest.last_place))
-    return rules.evict(admission.tip, records=admission.excess, entries=oldest.entries)
+    last, entries = oldest_of(log, measured)
+    connection.execute(queries.DELETE_RECORDS, (_place(number, 0), last))
+    return rules.evict(admission.tip, records=admission.excess, entries=entries)
 
 
 def _select(connection: sqlite3.Connection, found: _Found, span: Range) -> tuple[Record, ...]:
@@ -248,7 +225,7 @@ def _select(connection: sqlite3.Connection, found: _Found, span: Range) -> tuple
     rows = _query(connection, span, *_bounds(found, span), span.limit).fetchall()
     if span.newest:
         rows.reverse()
-    return _checked(found.log, rows, _Records)
+    return records_of(found.log, rows)
 
 
 def _bounds(found: _Found, span: Range) -> tuple[int, int]:
@@ -272,7 +249,7 @@ def _walk(connection: sqlite3.Connection, found: _Found, span: Range) -> Iterato
         spans = [(place, place) for place in places]
     for low, high in spans:
         for row in _query(connection, span, low, high):
-            yield _checked(found.log, row, Record)
+            yield from records_of(found.log, [row])
 
 
 def _touched(connection: sqlite3.Connection, found: _Found, change: Rewrite) -> Iterator[Record]:
@@ -283,7 +260,7 @@ def _touched(connection: sqlite3.Connection, found: _Found, change: Rewrite) -> 
     spans += [(found.place(seq), found.place(seq)) for seq in singles if seq <= cut]
     for low, high in spans:
         for row in _query(connection, Range(with_data=False), low, high):
-            yield _checked(found.log, row, Record)
+            yield from records_of(found.log, [row])
 
 
 def _apply(connection: sqlite3.Connection, scope: Scope, found: _Found, edit: rules.Edit) -> None:
