@@ -49,10 +49,10 @@ def test_no_check_can_be_removed(proof, id_):
 
 
 def test_processes_prove_the_same(proof):
-    """What several processes find out is what one does."""
-    names = [one.name for one in MUTANTS[::60]]
-    alone = prove(only=names).mutants
-    assert alone == {name: proof.mutants[name] for name in names}
+    """What several processes find out is what one does; reasons may show a random revision."""
+    for name, found in prove(only=[one.name for one in MUTANTS[::60]]).mutants.items():
+        shared = proof.mutants[name]
+        assert (shared.failed, shared.probed) == (found.failed, found.probed)
 
 
 @pytest.mark.parametrize("row", MUTANTS[::EVERY], ids=named)
