@@ -80,7 +80,7 @@ def admit(
     """Decide an append: an answer for a duplicate, else what must be written.
 
     ``tip`` is None for a log that does not exist; ``known`` holds those of the batch's record
-    keys that are in the log.
+    keys that are in the log; others that are there may be in it, too.
 
     Raises:
         RevisionConflict: the log is not at the expected revision.
@@ -91,7 +91,7 @@ def admit(
     if earlier is not None:
         return earlier
     check_revision(log, tip, batch.expected_revision)
-    if tip and known and all(record.key in known for record in batch.records):
+    if tip and known and batch.records and all(key in known for key in batch.record_keys):
         last = known[batch.record_keys[-1]]
         return Applied(revision=tip.state.revision, seq=last.seq, duplicate=True)
     return _admission(tip, batch, known)
