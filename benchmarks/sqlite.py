@@ -14,7 +14,7 @@ import msgspec
 
 import durably
 from durably.logstore import LogId, Range
-from measuring import Row, compare, print_table, timed, timed_async, written
+from measuring import Row, compare, print_table, timed, timed_async, timed_in_all, written
 from workload import HEAD, SEGMENT, STEP
 
 CALLERS = 64
@@ -101,7 +101,7 @@ class Bench:
         return await compare(
             f"appends, {CALLERS} callers, throughput",
             lambda: self._together(20),
-            lambda: timed(self._floor.append, 200),
+            lambda: timed_in_all(self._floor.append, CALLERS * 20),
             rounds=self._rounds,
             at_least=4,
         )
