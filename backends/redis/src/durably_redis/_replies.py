@@ -1,12 +1,13 @@
 """From what the server answers to durably's values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 from durably import CorruptRecord, RevisionConflict
 from durably.logstore import Applied, Log, LogId, LogState, Record
 
-__all__ = ["applied", "log_of_answer", "log_of_hash", "state_of"]
+__all__ = ["applied", "half_of", "log_of_answer", "state_of", "whole_log"]
 
 
 def applied(log: LogId, reply: Sequence[bytes], expected: int | None) -> Applied:
@@ -22,6 +23,11 @@ def applied(log: LogId, reply: Sequence[bytes], expected: int | None) -> Applied
     if verdict == b"corrupt":
         raise CorruptRecord(log, reply[1].decode())
     return Applied(revision=int(reply[1]), seq=int(reply[2]), duplicate=verdict == b"duplicate")
+
+
+def half_of(log: LogId) -> CorruptRecord:
+    """Return what is to be said of a log of which a part is missing."""
+    return CorruptRecord(log, "a part of it is missing, as after an eviction")
 
 
 def state_of(log: LogId, state: bytes, head: bytes | None) -> LogState:
@@ -46,30 +52,30 @@ def state_of(log: LogId, state: bytes, head: bytes | None) -> LogState:
         raise CorruptRecord(log, "its state cannot be read") from None
 
 
-def log_of_hash(log: LogId, fields: Mapping[bytes, bytes]) -> Log | None:
-    """Return a whole log from its hash.
+def whole_log(log: LogId, answer: tuple[int, Sequence[bytes]]) -> Log | None:
+    """Return a whole log from how many records its order has and what its hash holds.
 
     Raises:
         CorruptRecord: a part of it is missing or cannot be read.
     """
-    if not fields:
+    ordered, flat = answer
+    if not flat and not ordered:
         return None
+    fields = dict(zip(flat[::2], flat[1::2], strict=True))
     if b"s" not in fields:
-        raise CorruptRecord(log, "its state is missing")
-    found = [
-        _record(log, name[1:], index, fields)
-        for name, index in fields.items()
-        if name.startswith(b"=")
-    ]
-    found.sort(key=lambda record: record.seq)
-    return Log(state=state_of(log, fields[b"s"], fields.get(b"head")), records=tuple(found))
-
-
-def _record(log: LogId, key: bytes, index: bytes, fields: Mapping[bytes, bytes]) -> Record:
-    data = fields.get(b"#" + index.partition(b" ")[0])
-    if data is None:
-        raise CorruptRecord(log, "its data is missing", record=_text(log, key))
-    return _indexed(log, key, index, data)
+        raise half_of(log)
+    state = state_of(log, fields[b"s"], fields.get(b"head"))
+    found: list[Record] = []
+    for name, index in fields.items():
+        if name[:1] == b"=":
+            data = fields.get(b"#" + index[: index.find(b" ")])
+            if data is None:
+                raise CorruptRecord(log, "its data is missing", record=_text(log, name[1:]))
+            found.append(_indexed(log, name[1:], index, data))
+    if not len(found) == ordered == state.record_count:
+        raise half_of(log)
+    found.sort(key=attrgetter("seq"))
+    return Log(state=state, records=tuple(found))
 
 
 def log_of_answer(
@@ -82,6 +88,8 @@ def log_of_answer(
     """
     if not answer:
         return None
+    if answer[0] == b"corrupt":
+        raise half_of(log)
     rows = [answer[place : place + 3] for place in range(2, len(answer), 3)]
     found: list[Record] = []
     for key, index, data in rows:
@@ -95,7 +103,7 @@ def log_of_answer(
 
 def _indexed(log: LogId, key: bytes, index: bytes, data: bytes | None) -> Record:
     try:
-        seq, entry_count, revision, stored_at = index.split(b" ")
+        seq, entry_count, revision, stored_at = index.decode().split(" ")
         return Record(
             seq=int(seq),
             key=key.decode(),

@@ -3,7 +3,17 @@
 from hashlib import sha1
 from importlib import resources
 
-__all__ = ["APPEND", "DELETE", "FORGET", "READ", "REWRITE", "Script"]
+__all__ = [
+    "APPEND",
+    "DELETE",
+    "FORGET",
+    "HOLD",
+    "READ",
+    "RELEASE",
+    "REWRITE",
+    "WHOLE",
+    "Script",
+]
 
 
 class Script:
@@ -18,5 +28,8 @@ class Script:
 APPEND = Script("append")
 DELETE = Script("delete")
 FORGET = Script("forget")
+HOLD = Script("hold")
 READ = Script("read")
+RELEASE = Script("release")
 REWRITE = Script("rewrite")
+WHOLE = Script("whole")

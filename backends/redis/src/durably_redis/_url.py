@@ -1,6 +1,8 @@
 """``redis:`` and ``rediss:`` URLs."""
 
 import re
+from collections.abc import Callable
+from typing import TypeVar
 
 from durably import InvalidUrl
 from durably.urls import StorageUrl
@@ -9,12 +11,12 @@ from durably_redis._store import RedisLogStore
 
 __all__ = ["open_url"]
 
+T = TypeVar("T", int, float)
+
 _TLS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_check_hostname")
 _OPTIONS = {"namespace", "ttl", "timeout", "max_connections"}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
+_DURATION = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)(ms|s|m|h|d)?", re.ASCII)
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
-MAX_TIMEOUT = 3600
-MAX_CONNECTIONS = 10_000
 
 
 def open_url(url: StorageUrl) -> RedisLogStore:
@@ -35,8 +37,8 @@ def open_url(url: StorageUrl) -> RedisLogStore:
         db=_database(url.path),
         username=url.username or None,
         password=url.password,
-        timeout=_number(url, "timeout", 5.0, MAX_TIMEOUT),
-        max_connections=round(_number(url, "max_connections", 8, MAX_CONNECTIONS)),
+        timeout=_number(url, "timeout", float, Settings().timeout),
+        max_connections=_number(url, "max_connections", int, Settings().max_connections),
         tls=tls,
         tls_options={name: url.options[name] for name in _TLS if name in url.options},
     )
@@ -55,14 +57,14 @@ def _database(path: str) -> int:
     return int(number)
 
 
-def _number(url: StorageUrl, name: str, default: float, largest: float) -> float:
+def _number(url: StorageUrl, name: str, kind: Callable[[str], T], default: T) -> T:
+    text = url.options.get(name)
+    if text is None:
+        return default
     try:
-        value = float(url.options.get(name, default))
+        return kind(text)
     except ValueError:
-        value = -1.0
-    if not 0 < value <= largest:
-        raise InvalidUrl(f"{name} must be a number above 0, up to {largest:g}")
-    return value
+        raise InvalidUrl(f"{name} must be a number") from None
 
 
 def _duration(text: str | None) -> float | None:

@@ -82,7 +82,12 @@ local change = digest .. ' ' .. text(revision) .. ' ' .. seq
 redis.call('HSET', hash, 's', table.concat(state, ' '), 'c' .. revision % REMEMBERED, change)
 if has_head == '1' then redis.call('HSET', hash, 'head', head) end
 if ttl ~= '' then
-  redis.call('PEXPIRE', hash, ttl)
-  redis.call('PEXPIRE', order, ttl)
+  local now = redis.call('TIME')
+  local ends = text(now[1] * 1000 + math.floor(now[2] / 1000) + ttl)
+  redis.call('PEXPIREAT', hash, ends)
+  redis.call('PEXPIREAT', order, ends)
+elseif stored[1] then
+  redis.call('PERSIST', hash)
+  redis.call('PERSIST', order)
 end
 return {'ok', text(revision), seq}

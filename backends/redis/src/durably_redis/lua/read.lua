@@ -1,11 +1,16 @@
 -- Atomic: state, head and records of one revision.
 -- KEYS: the log's hash, its order. ARGV: seq after which, seq until which or '', records at most
 -- or '', entries at which to stop or '', '1' from the newest, '1' with data, '1' for the keys that
--- follow alone, those. Answers state, head, then of each record: key, index, data.
+-- follow alone, those. Answers state, head, then of each record: key, index, data;
+-- nothing if there is no log, 'corrupt' if half of one is left.
 local hash, order = KEYS[1], KEYS[2]
 local after, until_, limit, entry_limit, newest, with_data, by_key = unpack(ARGV, 1, 7)
 local FIRST, SLICE = 8, 500
 local stored = redis.call('HMGET', hash, 's', 'head')
+local count = stored[1] and string.match(stored[1], '^%d+ %d+ %d+ (%d+) ') or 0
+if redis.call('ZCARD', order) ~= tonumber(count) then
+  return {'corrupt'}
+end
 if not stored[1] then return {} end
 local answer = {stored[1], stored[2]}
 local low, high = '(' .. after, until_ == '' and '+inf' or until_
@@ -19,7 +24,7 @@ local function give(keys)
     local seq, held = string.match(index or '', '^(%d+) (%d+)')
     answer[#answer + 1] = key
     answer[#answer + 1] = index
-    answer[#answer + 1] = with_data == '1' and seq and redis.call('HGET', hash, '#' .. seq)
+    answer[#answer + 1] = with_data == '1' and seq and redis.call('HGET', hash, '#' .. seq) or false
     records_left, entries_left = records_left - 1, entries_left - (tonumber(held) or 0)
   end
 end

@@ -9,7 +9,12 @@ local FIRST, REMEMBERED = 9, 8
 local function text(number) return string.format('%.0f', number) end
 
 local stored = redis.call('HMGET', hash, 's', 'c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7')
-if not stored[1] then return {'conflict', '0'} end
+if not stored[1] then
+  if redis.call('EXISTS', order) == 1 then
+    return {'corrupt', 'a part of it is missing, as after an eviction'}
+  end
+  return {'conflict', '0'}
+end
 local numbers = {string.match(stored[1], '^(%d+) (%d+) (%d+) (%d+) (%d+) (%S+) %S+$')}
 if not numbers[1] then return {'corrupt', 'its state cannot be read'} end
 local revision, epoch, count = tonumber(numbers[1]), tonumber(numbers[2]), tonumber(numbers[4])
@@ -20,7 +25,8 @@ end
 for slot = 2, REMEMBERED + 1 do
   local change = stored[slot]
   if change and string.sub(change, 1, #digest) == digest then
-    return {'duplicate', string.match(change, '^%x+ (%d+)'), '0'}
+    local then_revision, then_seq = string.match(change, '^%x+ (%d+) (%d+)$')
+    return {'duplicate', then_revision, then_seq}
   end
 end
 if tonumber(expected) ~= revision then return {'conflict', text(revision)} end
@@ -65,7 +71,12 @@ local change = digest .. ' ' .. text(revision) .. ' 0'
 redis.call('HSET', hash, 's', table.concat(state, ' '), 'c' .. revision % REMEMBERED, change)
 if has_head == '1' then redis.call('HSET', hash, 'head', head) end
 if ttl ~= '' then
-  redis.call('PEXPIRE', hash, ttl)
-  redis.call('PEXPIRE', order, ttl)
+  local now = redis.call('TIME')
+  local ends = text(now[1] * 1000 + math.floor(now[2] / 1000) + ttl)
+  redis.call('PEXPIREAT', hash, ends)
+  redis.call('PEXPIREAT', order, ends)
+else
+  redis.call('PERSIST', hash)
+  redis.call('PERSIST', order)
 end
 return {'ok', text(revision), '0'}

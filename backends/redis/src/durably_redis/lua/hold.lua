@@ -1,0 +1,5 @@
+-- Atomic: a lock that is still ours lasts on. KEYS: the lock. ARGV: its token, milliseconds.
+if redis.call('GET', KEYS[1]) == ARGV[1] then
+  return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+return 0
