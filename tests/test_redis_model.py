@@ -4,11 +4,29 @@ import pytest
 from redis.asyncio import Redis
 
 from durably_redis import RedisLogStore
-from redis_machine import agree
-from redis_servers import HOST
+from log_machine import LogStores, agree
+from redis_servers import HOST, namespace
 
 pytest_plugins = ["redis_fixtures"]
 pytestmark = [pytest.mark.xdist_group("redis"), pytest.mark.timeout(120)]
+
+
+def _machine(open_store):
+    """Return a machine over stores of ``open_store(namespace)``, each with what else to close."""
+
+    class OnRedis(LogStores):
+        def open_others(self):
+            if not hasattr(self, "namespace"):
+                self.namespace = namespace()
+            opened = [open_store(self.namespace) for _ in range(2)]
+            self.others = [store for store, _ in opened]
+            self.clients = [client for _, client in opened if client is not None]
+
+        def close_others(self):
+            for one in (*self.others, *self.clients):
+                self.twins.run(one.aclose())
+
+    return OnRedis
 
 
 def test_redis_agrees_with_memory(server):
@@ -17,7 +35,7 @@ def test_redis_agrees_with_memory(server):
     def open_store(namespace):
         return server.store(namespace=namespace), None
 
-    agree(open_store, examples=40)
+    agree(_machine(open_store), examples=40)
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
@@ -28,7 +46,7 @@ def test_a_client_that_decodes_agrees_with_memory(server, protocol):
         client = Redis(host=HOST, port=server.port, decode_responses=True, protocol=protocol)
         return RedisLogStore(client=client, namespace=namespace), client
 
-    agree(open_store, examples=12)
+    agree(_machine(open_store), examples=12)
 
 
 @pytest.mark.xdist_group("redis-cluster")
@@ -40,4 +58,4 @@ def test_a_cluster_agrees_with_memory(cluster, decoded):
         client = cluster.client(decode_responses=decoded)
         return RedisLogStore(client=client, namespace=namespace), client
 
-    agree(open_store, examples=12)
+    agree(_machine(open_store), examples=12)
