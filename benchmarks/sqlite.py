@@ -18,6 +18,7 @@ from measuring import Row, compare, print_table, timed, timed_async, timed_in_al
 from workload import HEAD, SEGMENT, STEP
 
 CALLERS = 64
+LARGEST_IN_MEMORY = 3
 PRAGMAS = ("journal_mode", "synchronous", "page_size", "wal_autocheckpoint")
 
 
@@ -39,6 +40,7 @@ class Floor:
             "CREATE TABLE batches (id INTEGER PRIMARY KEY, run TEXT, body BLOB)"
         )
         self._names = itertools.count()
+        self._revisions: dict[str, int] = {}
         self._body = msgspec.json.encode({"entries": SEGMENT})
         self._step = msgspec.json.encode({"entries": STEP})
         self._head = msgspec.json.encode(HEAD)
@@ -62,14 +64,17 @@ class Floor:
 
     def save(self, run: str) -> None:
         """Append one batch and replace the head of a run, if the revision is the expected one."""
+        expected = self._revisions.get(run, 0)
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
         row = execute("SELECT revision FROM runs WHERE run = ?", (run,)).fetchone()
-        revision = row[0] if row else 0
+        if (row[0] if row else 0) != expected:
+            raise RuntimeError("somebody else saves this run")
         execute("INSERT INTO batches (run, body) VALUES (?, ?)", (run, self._step))
         upsert = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?)"
-        execute(upsert, (run, revision + 1, self._head))
+        execute(upsert, (run, expected + 1, self._head))
         execute("COMMIT")
+        self._revisions[run] = expected + 1
 
     def close(self) -> None:
         """Close the connection."""
@@ -158,7 +163,12 @@ class Bench:
         loaded = await self._storage.sessions.segments("long")
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        print(f"memory while loading {len(loaded)} segments: {peak / payload:.1f} x the payload")
+        ratio = peak / payload
+        verdict = "" if ratio <= LARGEST_IN_MEMORY else "  missed"
+        print(
+            f"memory while loading {len(loaded)} segments: {ratio:.1f} x the payload,"
+            f" asked <= {LARGEST_IN_MEMORY}{verdict}"
+        )
 
     async def bytes_written(self) -> None:
         """Print the bytes an append writes at growing lengths of a session."""
@@ -169,7 +179,11 @@ class Bench:
                 done += 1
             amounts = [await self._written_by_an_append() for _ in range(50)]
             done += len(amounts)
-            print(f"bytes written per append after {length:6}: {statistics.median(amounts):8.0f}")
+            print(f"bytes written by an append after {length:6}: {statistics.median(amounts):8.0f}")
+        before, more = written(), 2000
+        for _ in range(more):
+            await self._storage.sessions.append("growing", SEGMENT)
+        print(f"with the log written back, on average: {(written() - before) / more:18.0f}")
 
     async def _written_by_an_append(self) -> int:
         before = written()

@@ -7,8 +7,8 @@ import pytest
 import durably
 from durably import CorruptRecord, InputEntry, RevisionConflict, StorageBusy, Unavailable
 from durably.logstore import Applied, Batch, NewRecord, Range, Rewrite
-from durably_sqlite import SQLiteLogStore
-from durably_sqlite._jobs import LARGEST_GROUP
+from durably_sqlite import SQLiteLogStore, _groups, _jobs
+from durably_sqlite._groups import LARGEST_GROUP
 from durably_sqlite._tips import KEPT
 from logs import (
     LOG,
@@ -660,3 +660,49 @@ async def test_handles_that_race_in_groups_lose_nothing(pair):
 
 def _record(number):
     return NewRecord(key=f"record {number}", data=b"%d" % number)
+
+
+class _Clock:
+    """Time that passes by sleeping alone."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+async def test_a_crowd_waits_no_longer_than_the_time_out(file, keep, monkeypatch):
+    """Of more than two groups behind a lock that stays, nobody waits longer than it said."""
+    clock = _Clock()
+    for module in (_groups, _jobs):
+        monkeypatch.setattr(module, "time", clock)
+    store = keep(SQLiteLogStore(file, busy_timeout=5))
+    await store.append(LOG, batch("first"))
+    with raw(file) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        refused = await asyncio.gather(
+            *(store.append(log(f"x{number}"), batch("a")) for number in range(600)),
+            return_exceptions=True,
+        )
+        connection.execute("ROLLBACK")
+    assert {type(one) for one in refused} == {StorageBusy}
+    assert 5 <= clock.now < 5.1
+    assert await keys(store) == ["first"]
+
+
+async def test_a_change_that_is_cancelled_while_it_waits_is_never_made(file, keep):
+    """A caller that gives up behind another's lock leaves nothing that comes later."""
+    store = keep(SQLiteLogStore(file, busy_timeout=20))
+    await store.append(LOG, batch("first"))
+    with raw(file) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(store.append(LOG, batch("late")), 0.1)
+        assert await keys(store) == ["first"]
+        connection.execute("ROLLBACK")
+    await store.append(LOG, batch("next"))
+    assert await keys(store) == ["first", "next"]

@@ -27,7 +27,7 @@ from durably import (
     Unsupported,
 )
 from durably.logstore import NewRecord, Range, Rewrite
-from durably_sqlite import SQLiteLogStore, _jobs
+from durably_sqlite import SQLiteLogStore, _groups
 from logs import LOG, batch, closing_all, keys, log, raw, state, tables, unkeyed, write_lock_is_free
 from peers import peers
 from sqlite_groups import assert_sound
@@ -255,13 +255,13 @@ async def test_an_eviction_that_meets_a_spoiled_count_is_corrupt(file, keep):
 
 async def test_a_wal_that_cannot_be_had_is_unsupported(file, monkeypatch):
     """Where SQLite answers that it stays in another mode, nothing is made and a remedy is named."""
-    execute = _jobs.Connection.execute
+    execute = _groups.Connection.execute
 
     def stubborn(self, sql, *parameters):
         return execute(self, sql.replace("journal_mode=wal", "journal_mode"), *parameters)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_jobs.Connection, "execute", stubborn)
+        patch.setattr(_groups.Connection, "execute", stubborn)
         store = SQLiteLogStore(file)
         with pytest.raises(Unsupported, match="journal_mode wal") as caught:
             await store.append(LOG, batch("a"))

@@ -12,7 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
-from durably_sqlite import SQLiteLogStore, _jobs
+from durably_sqlite import SQLiteLogStore, _groups
 from logs import LOG
 from sqlite_steps import upgrade
 
@@ -31,13 +31,13 @@ def _kill_before(number):
         if next(left) == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    make = _jobs.Connection.__init__
+    make = _groups.Connection.__init__
 
     def traced(self, *args, **options):
         make(self, *args, **options)
         self.set_trace_callback(count)
 
-    _jobs.Connection.__init__ = traced
+    _groups.Connection.__init__ = traced
 
 
 def _survives(path, number):

@@ -14,7 +14,8 @@ import msgspec
 from typing_extensions import override
 
 from durably import Unavailable
-from durably_sqlite._jobs import Connection, Queue
+from durably_sqlite._groups import Connection
+from durably_sqlite._jobs import Queue
 
 __all__ = ["Settings", "database", "factory"]
 

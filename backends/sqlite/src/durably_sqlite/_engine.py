@@ -6,6 +6,7 @@ import sqlite3
 import threading
 import warnings
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Protocol, TypeVar, cast
 
 import aiosqlite
@@ -13,7 +14,8 @@ import aiosqlite
 from durably import StorageClosed, WrongLoop
 from durably_sqlite._connection import Settings, database, factory
 from durably_sqlite._errors import translate
-from durably_sqlite._jobs import Connection, Job, Kind, Queue
+from durably_sqlite._groups import Connection
+from durably_sqlite._jobs import Job, Kind, Queue
 from durably_sqlite._opening import prepare
 
 __all__ = ["Engine"]
@@ -52,7 +54,7 @@ class Engine:
                 threading.Thread(target=_end, args=(self._database,), daemon=True).start()
 
     async def hop(self, work: Callable[[Connection], T], kind: Kind) -> T:
-        """Run an operation on the connection's thread; cancelled, it is still done whole.
+        """Run an operation on the connection's thread; cancelled, it is done whole or not at all.
 
         It shares its transaction with what waits at the same time.
 
@@ -88,10 +90,14 @@ class Engine:
 
     async def _run(self, connected: aiosqlite.Connection, job: Job[T]) -> T:
         loop = asyncio.get_running_loop()
-        if self._queue.add(job, loop):
-            await connected.commit()
-        elif job.done is not None:
-            await job.done
+        try:
+            if self._queue.add(job, loop):
+                await connected.commit()
+            elif job.done is not None:
+                await job.done
+        except asyncio.CancelledError:
+            job.cancelled = True
+            raise
         try:
             return job.result()
         except (sqlite3.Error, UnicodeDecodeError) as error:
@@ -152,8 +158,13 @@ def _made_on_daemon_thread(make: Callable[[], T]) -> T:
 
     Else a storage that was never closed would keep the process alive for ever.
     """
-    made: list[T] = []
-    maker = threading.Thread(target=lambda: made.append(make()), daemon=True)
-    maker.start()
-    maker.join()
-    return made[0]
+    made: Future[T] = Future()
+
+    def fill() -> None:
+        try:
+            made.set_result(make())
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            made.set_exception(error)
+
+    threading.Thread(target=fill, daemon=True).start()
+    return made.result()

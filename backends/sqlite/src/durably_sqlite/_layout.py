@@ -17,7 +17,7 @@ import msgspec
 from durably import ForeignData, MigrationError, SchemaTooNew, Unavailable
 from durably_sqlite._connection import Settings
 from durably_sqlite._errors import is_busy
-from durably_sqlite._jobs import transaction
+from durably_sqlite._groups import transaction
 
 __all__ = ["BACKUPS", "MIGRATIONS", "TABLES", "VERSION", "Migration", "migrate", "stored_version"]
 
@@ -91,7 +91,7 @@ def _version(connection: sqlite3.Connection) -> int | None:
     try:
         rows = connection.execute("SELECT version FROM durably_schema ORDER BY version").fetchall()
     except sqlite3.OperationalError as error:
-        if is_busy(error):
+        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:  # which is: no such table or column
             raise
         return None
     versions = [version for (version,) in rows]

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from durably import ForeignData, Unsupported
 from durably_sqlite import _layout
 from durably_sqlite._connection import Settings
-from durably_sqlite._jobs import Connection
+from durably_sqlite._groups import Connection
 from durably_sqlite._mounts import refuse_network
 from durably_sqlite._packing import unpack
 

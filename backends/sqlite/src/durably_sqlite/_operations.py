@@ -19,7 +19,7 @@ from durably.logstore import (
     Rewrite,
 )
 from durably_sqlite import _queries as queries
-from durably_sqlite._jobs import Connection
+from durably_sqlite._groups import Connection
 from durably_sqlite._packing import pack
 from durably_sqlite._rows import changes_of, oldest_of, records_of, state_of
 

@@ -4,7 +4,6 @@ import copy
 import os
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 from typing_extensions import override
@@ -28,8 +27,6 @@ from durably_sqlite._packing import COMPRESSIONS
 from durably_sqlite._upkeep import compact, describe
 
 __all__ = ["SQLiteLogStore"]
-
-T = TypeVar("T")
 
 MAX_BUSY_TIMEOUT = 3600
 """Seconds."""

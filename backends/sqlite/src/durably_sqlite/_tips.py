@@ -38,6 +38,7 @@ class Tips:
     def put(self, key: Hashable, value: object) -> None:
         """Remember a value of the running transaction."""
         self._known[key] = value
+        self._known.move_to_end(key)
         if len(self._known) > KEPT:
             self._known.popitem(last=False)
 

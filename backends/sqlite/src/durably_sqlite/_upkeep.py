@@ -30,7 +30,9 @@ def compact(connection: sqlite3.Connection) -> None:
     A file with tables of others keeps its pages: to rewrite those would renumber rows that
     have no key of their own. A connection that reads may keep the log from being cut.
     """
-    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    tables = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
+    ).fetchall()
     if {name for (name,) in tables} <= TABLES and _pragma(connection, "freelist_count"):
         connection.execute("VACUUM")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -6,7 +6,7 @@ import sqlite3
 import tempfile
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote, urlencode
@@ -67,4 +67,19 @@ class SQLitePlace(Place):
         if not self._file().exists():
             return {}
         with closing(sqlite3.connect(self._file())) as connection:
-            return {str(n): line.encode() for n, line in enumerate(connection.iterdump())}
+            connection.text_factory = bytes
+            return dict(_values(connection))
+
+
+def _values(connection: sqlite3.Connection) -> Iterator[tuple[str, bytes]]:
+    """Give the schema, and every value of every row as it lies, by ``table/rowid/column``."""
+    schema = connection.execute("SELECT type, name, sql FROM sqlite_schema").fetchall()
+    for kind, name, sql in schema:
+        yield f"{kind.decode()}/{name.decode()}", sql or b""
+    for table in (name.decode() for kind, name, _ in schema if kind == b"table"):
+        rows = connection.execute(f'SELECT rowid, * FROM "{table}"')  # noqa: S608 - our own names
+        columns = [column[0] for column in rows.description]
+        for rowid, *values in rows:
+            for column, value in zip(columns[1:], values, strict=True):
+                data = value if isinstance(value, bytes) else str(value).encode()
+                yield f"{table}/{rowid}/{column}", data
