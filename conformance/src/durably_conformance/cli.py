@@ -108,7 +108,8 @@ def _take_run(one: argparse.ArgumentParser) -> None:
         "--profile",
         choices=("quick", "full"),
         default="quick",
-        help="quick, the default, takes seconds; full runs every family of checks",
+        help="quick, the default, takes seconds; full runs every family of checks. A check that"
+        " hangs is given up, but nothing can interrupt a backend that blocks the event loop",
     )
     one.add_argument(
         "--only",

@@ -40,12 +40,14 @@ def run(given: argparse.Namespace) -> int:
     target = _target(given.url, given.harness)
     mask = Mask(target)
     try:
-        report = mask.report(_report(given, target))
+        report = mask.report(_report(given, target, mask))
         _say([*findings(report, all_checks()), *verdict_lines(report)])
         if given.json:
             _write(given.json, report)
     except CannotRun as error:
         raise CannotRun(mask(str(error))) from error
+    except (SystemExit, asyncio.CancelledError) as error:
+        raise CannotRun(f"the backend cannot be judged: {mask(said(error))}") from error
     return CODES[report.level]
 
 
@@ -61,7 +63,7 @@ def _target(url: str | None, harness: str | None) -> str:
     return resolved(url or harness or "")
 
 
-def _report(given: argparse.Namespace, target: str) -> Report:
+def _report(given: argparse.Namespace, target: str, mask: Mask) -> Report:
     checks = all_checks()
     _check_only(given.only, checks)
     _check_writable(given.json)
@@ -69,7 +71,7 @@ def _report(given: argparse.Namespace, target: str) -> Report:
         sys.path.insert(0, str(Path.cwd()))  # as python -m does, for a harness among tests
     harness = harness_of(target)
     asyncio.run(reach(harness))
-    _say([heading(harness.name, checks, given.profile, given.seed)])
+    _say([heading(mask(harness.name), checks, given.profile, given.seed)])
     try:
         return engine.run(
             harness,

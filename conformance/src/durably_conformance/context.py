@@ -1,5 +1,6 @@
 """``T``, what each check is given: a fresh place, a clock that stands still, and assertions."""
 
+import asyncio
 import inspect
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -10,10 +11,22 @@ from durably.capabilities import Capabilities, Limits
 from durably.testing import Handle, Harness, Place
 from durably_conformance.comparing import counted, difference, is_same, shown
 
-__all__ = ["CheckFailed", "Clock", "DoesNotApply", "HarnessFailed", "T"]
+__all__ = [
+    "NO_DUMP",
+    "CheckFailed",
+    "Clock",
+    "DoesNotApply",
+    "HarnessFailed",
+    "T",
+    "is_an_end",
+    "said",
+]
 
 MESSAGE = 400
 """Characters of a message at most."""
+
+NO_DUMP = "the place cannot be read past the backend"
+"""Why a check of raw content does not apply."""
 
 E_ = TypeVar("E_", bound=BaseException)
 V = TypeVar("V")
@@ -65,8 +78,6 @@ class T:
         self._handles: list[Handle] = []
         self._places: list[Place] = []
 
-    # where things are stored
-
     @property
     def place(self) -> Place:
         """The check's own place, empty at first."""
@@ -76,7 +87,9 @@ class T:
         """Return one more place, which shares nothing with the first."""
         try:
             place = self.harness.place()
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise HarnessFailed(f"no place: {said(error)}") from error
         self._places.append(place)
         return place
@@ -98,7 +111,7 @@ class T:
         """Return the raw content; where there is no way to it, the check does not apply."""
         found = await (self.place if place is None else place).dump()
         if found is None:
-            raise DoesNotApply("the place cannot be read past the backend")
+            raise DoesNotApply(NO_DUMP)
         return found
 
     @property
@@ -107,8 +120,6 @@ class T:
         if self.place.url is None:
             raise DoesNotApply("no other process can open the place")
         return self.place.url
-
-    # assertions
 
     def fail(self, message: str) -> NoReturn:
         """End the check as failed."""
@@ -167,7 +178,9 @@ class T:
             got = await answer if inspect.isawaitable(answer) else answer
         except error as raised:
             return raised
-        except Exception as other:  # noqa: BLE001 - whatever it is, it is the wrong one
+        except BaseException as other:
+            if is_an_end(other):
+                raise
             self.fail(f"{what}: want {error.__name__}, got {said(other)}")
         return self.fail(f"{what}: want {error.__name__}, got the answer {shown(got)}")
 
@@ -190,8 +203,6 @@ class T:
         if not count:
             self.fail(f"the fault did not fire: {name}")
 
-    # for the engine
-
     async def close(self) -> None:
         """Close every handle, then wipe every place.
 
@@ -203,15 +214,30 @@ class T:
         for handle in reversed(self._handles):
             try:
                 await handle.aclose()
-            except Exception as error:  # noqa: BLE001 - a backend may raise anything
+            except BaseException as error:
+                if is_an_end(error):
+                    raise
                 trouble.append(CheckFailed(f"closing a handle: {said(error)}"))
         for place in self._places:
             try:
                 await place.wipe()
-            except Exception as error:  # noqa: BLE001 - a harness may raise anything
+            except BaseException as error:
+                if is_an_end(error):
+                    raise
                 trouble.append(HarnessFailed(f"wiping a place: {said(error)}"))
         if trouble:
             raise trouble[0]
+
+
+def is_an_end(error: BaseException) -> bool:
+    """Whether an error is nobody's fault: an interrupt, or that this very task is cancelled.
+
+    Any other is what a backend raises, be it SystemExit or a CancelledError of its own.
+    """
+    if not isinstance(error, asyncio.CancelledError):
+        return isinstance(error, KeyboardInterrupt)
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def said(error: BaseException) -> str:

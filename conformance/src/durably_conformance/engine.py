@@ -13,11 +13,11 @@ from typing import Literal, TypeAlias
 import msgspec
 
 import durably
-from durably.capabilities import Support
 from durably.plugins import CONTRACT
 from durably.testing import Harness
 from durably_conformance.collecting import all_checks
-from durably_conformance.context import CheckFailed, DoesNotApply, HarnessFailed, T, said
+from durably_conformance.context import T, is_an_end, said
+from durably_conformance.judging import TIMEOUT, closed, judge, words
 from durably_conformance.registry import Check
 from durably_conformance.report import (
     BackendInfo,
@@ -31,9 +31,6 @@ from durably_conformance.report import (
 from durably_conformance.verdict import verdict
 
 __all__ = ["TIMEOUT", "Profile", "Progress", "judge", "results_of", "run", "run_checks"]
-
-TIMEOUT = 120.0
-"""Seconds after which a check has hung; generous, since no check decides by time."""
 
 Profile: TypeAlias = Literal["quick", "full"]
 Progress: TypeAlias = Callable[[Result], None]
@@ -49,18 +46,24 @@ def run(
     checks: Sequence[Check] | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Judge a backend; ``run_checks`` in an event loop of its own."""
-    return asyncio.run(
-        run_checks(
-            harness,
-            profile=profile,
-            only=only,
-            seed=seed,
-            timeout=timeout,
-            checks=checks,
-            progress=progress,
-        )
+    """Judge a backend; ``run_checks`` in an event loop of its own.
+
+    Raises:
+        RuntimeError: the backend ended the loop, by SystemExit in a task of its own.
+    """
+    work = run_checks(
+        harness,
+        profile=profile,
+        only=only,
+        seed=seed,
+        timeout=timeout,
+        checks=checks,
+        progress=progress,
     )
+    try:
+        return asyncio.run(work)
+    except SystemExit as error:
+        raise RuntimeError(f"the backend ended the event loop: {said(error)}") from error
 
 
 async def run_checks(
@@ -77,9 +80,14 @@ async def run_checks(
 
     ``quick`` runs the named checks, ``full`` every family. ``only`` are ids, or patterns such as
     ``SES-*``; what it leaves out is reported as not run. ``checks`` are the suite's own.
+    ``timeout`` is for each check; it cannot interrupt a backend that blocks the event loop.
+
+    Raises:
+        OSError: the source of the suite, which reports name by a digest, cannot be read.
     """
     begun, started = time.perf_counter(), datetime.now(UTC).isoformat(timespec="seconds")
     chosen = all_checks() if checks is None else checks
+    digest = digest_of(chosen)
     results = await results_of(
         harness, chosen, profile=profile, only=only, seed=seed, timeout=timeout, progress=progress
     )
@@ -91,7 +99,7 @@ async def run_checks(
             version=metadata.version("durably-conformance"),
             contract=".".join(map(str, CONTRACT)),
             checks=len(chosen),
-            digest=digest_of(chosen),
+            digest=digest,
             profile=profile,
             seed=seed,
         ),
@@ -154,128 +162,39 @@ def _left_out(one: Check, profile: Profile, only: Collection[str] | None) -> str
     return ""
 
 
-async def judge(
-    harness: Harness,
-    one: Check,
-    *,
-    seed: int = 0,
-    timeout: float = TIMEOUT,  # noqa: ASYNC109 - the check's own
-) -> Result:
-    """Run one check in a fresh place and return what became of it."""
-    result = _inapplicable(harness, one)
-    if result is None:
-        begun = time.perf_counter()
-        result = await _attempted(harness, one, seed=seed, limit=timeout)
-        seconds = round(time.perf_counter() - begun, 4)
-        result = msgspec.structs.replace(result, seconds=seconds)
-    return _excused(result, harness.known_failures.get(one.id))
-
-
-def _inapplicable(harness: Harness, one: Check) -> Result | None:
-    """Return the result of a check whose needs the declaration decides, else None."""
-    for name in (*one.needs, *filter(None, [one.refuses])):
-        declared: object = getattr(harness.capabilities, name, None)
-        if declared is None:
-            reason = f"{name} is not declared"
-            return Result(id=one.id, status="undeclared", level=one.level, reason=reason)
-        if name != one.refuses and not declared:
-            return _unsupported(one, f"{name}: {_words(declared)}")
-        if name == one.refuses and declared:
-            return _unsupported(one, f"{name} is offered, so nothing is to be refused")
-    return None
-
-
-def _unsupported(one: Check, reason: str) -> Result:
-    return Result(id=one.id, status="unsupported", level=one.level, reason=reason)
-
-
-def _words(declared: object) -> str:
-    if isinstance(declared, Support):
-        return "yes" if declared else f"no: {declared.reason}"
-    return str(getattr(declared, "name", declared)).lower().replace("_", " ")
-
-
-async def _attempted(harness: Harness, one: Check, *, seed: int, limit: float) -> Result:
-    t = T(harness, seed=f"{seed} {one.id}")
-    status, reason = await _outcome(t, one, limit)
-    try:
-        async with asyncio.timeout(limit):
-            await t.close()
-    except (CheckFailed, HarnessFailed, TimeoutError) as error:
-        if status in ("passed", "unsupported"):
-            status = "failed" if isinstance(error, CheckFailed) else "error"
-            reason = said(error) if isinstance(error, TimeoutError) else str(error)
-    return Result(
-        id=one.id,
-        status=status,
-        level=one.level,
-        assertions=t.assertions,
-        evidence=dict(t.evidence),
-        reason=reason,
+async def _backend(harness: Harness) -> BackendInfo:
+    """Return what was judged, as far as it says."""
+    return BackendInfo(
+        name=harness.name,
+        distribution=harness.distribution,
+        version=_version(harness.distribution),
+        engine=await _engine(harness),
     )
 
 
-_Outcome: TypeAlias = tuple[Literal["passed", "failed", "error", "unsupported"], str | None]
-
-
-async def _outcome(t: T, one: Check, limit: float) -> _Outcome:
-    """Run the function of a check; whatever a backend raises is its failure."""
-    clock = asyncio.timeout(limit)
+def _version(distribution: str) -> str:
+    """Return what is installed under a name; nothing where that is none."""
     try:
-        async with clock:
-            await one.function(t)
-    except Exception as error:  # noqa: BLE001 - a backend may raise anything
-        if clock.expired():
-            return "error", f"hung: no end after {limit:g} seconds"
-        return _judged(error)
-    if t.failure is not None:
-        return "failed", str(t.failure)
-    if not t.assertions:
-        return "error", "vacuous: it asserted nothing"
-    return "passed", None
+        return metadata.version(distribution)
+    except (metadata.PackageNotFoundError, ValueError):
+        return ""
 
 
-def _judged(error: Exception) -> _Outcome:
-    """Return whose fault it is that a check ended with an error."""
-    if isinstance(error, CheckFailed):
-        return "failed", str(error)
-    if isinstance(error, DoesNotApply):
-        return "unsupported", str(error)
-    if isinstance(error, HarnessFailed):
-        return "error", str(error)
-    return "failed", f"raised {said(error)}"
-
-
-def _excused(result: Result, excuse: str | None) -> Result:
-    """Return a result as it counts for a check whose failure the harness announced."""
-    if excuse is None:
-        return result
-    if result.status == "passed":
-        reason = f"it passes, so the excuse is stale: {excuse}"
-        return msgspec.structs.replace(result, status="unexpected_pass", reason=reason)
-    if result.status == "failed":
-        reason = f"{excuse} ({result.reason})"
-        return msgspec.structs.replace(result, status="known_failure", reason=reason)
-    return result
-
-
-async def _backend(harness: Harness) -> BackendInfo:
-    """Return what was judged, as far as it says."""
-    engine = ""
+async def _engine(harness: Harness) -> str:
+    """Return which engine the backend says is behind it; nothing where it cannot say."""
     t = T(harness)
     try:
         async with asyncio.timeout(TIMEOUT):
             facts = await (await t.connect()).log_store.describe()
-            engine = str(facts.get("engine", ""))
-            await t.close()
-    except Exception:  # noqa: BLE001 - what it cannot say is left out
-        engine = ""
-    version = metadata.version(harness.distribution) if harness.distribution else ""
-    return BackendInfo(
-        name=harness.name, distribution=harness.distribution, version=version, engine=engine
-    )
+            return str(facts.get("engine", ""))
+    except BaseException as error:
+        if is_an_end(error):
+            raise
+        return ""
+    finally:
+        await closed(t, TIMEOUT)
 
 
 def _declared(harness: Harness) -> dict[str, str]:
     fields = getattr(harness.capabilities, "__struct_fields__", ())
-    return {name: _words(getattr(harness.capabilities, name)) for name in fields}
+    return {name: words(getattr(harness.capabilities, name)) for name in fields}

@@ -111,3 +111,4 @@ async def meanwhile(change: Awaitable[None], look: Callable[[], Awaitable[None]]
         await running
     finally:
         running.cancel()
+        await asyncio.wait([running])

@@ -3,13 +3,13 @@
 import asyncio
 import os
 import re
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
 from pkgutil import resolve_name
 from urllib.parse import quote
 
 from durably import DurablyError, Unavailable
 from durably.testing import Handle, Harness, Place
-from durably_conformance.context import said
+from durably_conformance.context import is_an_end, said
 from durably_conformance.harness import UrlHarness
 
 __all__ = ["CannotRun", "harness_of", "reach", "resolved"]
@@ -57,7 +57,9 @@ def _of_url(url: str) -> Harness:
         return UrlHarness(url)
     except DurablyError as error:
         raise CannotRun(str(error)) from error
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise CannotRun(f"{url} cannot be opened: {said(error)}") from error
 
 
@@ -87,7 +89,9 @@ def _found(reference: str, module: str, name: str) -> object:
         return resolve_name(reference)
     except AttributeError as error:
         raise CannotRun(f"the module {module} has no {name}: {said(error)}") from error
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         hint = "Run it where the module lies, or install it"
         raise CannotRun(
             f"the harness {reference} cannot be imported: {said(error)}."
@@ -98,7 +102,9 @@ def _found(reference: str, module: str, name: str) -> object:
 def _made(reference: str, make: object) -> object:
     try:
         return make() if callable(make) else make
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise CannotRun(f"{reference} does not make a harness: {said(error)}") from error
 
 
@@ -112,7 +118,9 @@ async def reach(harness: Harness) -> None:
     """
     try:
         place = harness.place()
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise CannotRun(f"{harness.name} gives no place to test in: {said(error)}") from error
     try:
         async with asyncio.timeout(PATIENCE):
@@ -120,20 +128,29 @@ async def reach(harness: Harness) -> None:
     except TimeoutError as error:
         raise CannotRun(f"{harness.name} gave no answer in {PATIENCE:g} seconds") from error
     finally:
-        with suppress(Exception):
-            await place.wipe()
+        await _tried(place.wipe)
+
+
+async def _tried(ending: Callable[[], Awaitable[None]]) -> None:
+    """Close or wipe something; what it raises is for a check to find."""
+    try:
+        await ending()
+    except BaseException as error:
+        if is_an_end(error):
+            raise
 
 
 async def _look(harness: Harness, place: Place) -> None:
     try:
         handle = await place.connect()
-    except Exception as error:
+    except BaseException as error:
+        if is_an_end(error):
+            raise
         raise CannotRun(f"{harness.name} cannot be opened: {said(error)}") from error
     try:
         await _ask(harness, handle)
     finally:
-        with suppress(Exception):
-            await handle.aclose()
+        await _tried(handle.aclose)
 
 
 async def _ask(harness: Harness, handle: Handle) -> None:
@@ -142,5 +159,7 @@ async def _ask(harness: Harness, handle: Handle) -> None:
         await handle.sessions.load("nobody")
     except (Unavailable, OSError) as error:
         raise CannotRun(f"{harness.name} cannot be reached: {said(error)}") from error
-    except Exception:  # noqa: BLE001 - a check will find it, and say which rule it breaks
-        return
+    except BaseException as error:
+        if is_an_end(error):
+            raise
+        # else a check will find it, and say which rule it breaks
