@@ -13,7 +13,17 @@ from durably.capabilities import Capabilities
 if TYPE_CHECKING:
     from durably_conformance.context import T
 
-__all__ = ["FAMILIES", "NEEDS", "Check", "Contract", "Family", "Level", "Registry", "check"]
+__all__ = [
+    "FAMILIES",
+    "NEEDS",
+    "Check",
+    "Contract",
+    "Family",
+    "Level",
+    "Registry",
+    "check",
+    "source_of",
+]
 
 Level: TypeAlias = Literal["must", "should", "candidate"]
 """``must`` decides the verdict, ``should`` is a remark, ``candidate`` does not count yet."""
@@ -145,11 +155,15 @@ def _rule(id_: str, explanation: str) -> str:
 
 
 def source_of(one: Check) -> str:
-    """Return the text of the module a check lies in; empty where there is none."""
+    """Return the text of the module a check lies in.
+
+    Raises:
+        OSError: it cannot be read.
+    """
     try:
         return inspect.getsource(sys.modules[one.module])
-    except (KeyError, OSError, TypeError):
-        return ""
+    except (KeyError, OSError, TypeError) as error:
+        raise OSError(f"the source of {one.id}, {one.module}, cannot be read") from error
 
 
 REGISTRY = Registry()

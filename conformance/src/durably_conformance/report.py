@@ -1,8 +1,11 @@
 """What a run found, as frozen values that become one JSON document."""
 
+import functools
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -136,9 +139,31 @@ def counts_of(results: Iterable[Result]) -> dict[str, dict[str, int]]:
 
 
 def digest_of(checks: Iterable[Check]) -> str:
-    """Return a hash over ids, levels and source text of the checks."""
+    """Return a hash over ids and levels of the checks, and all source text they are made of.
+
+    That is the whole package, since helpers decide, too, what a check asks for; only selftest
+    asks nothing of a backend.
+
+    Raises:
+        OSError: a source cannot be read.
+    """
     ordered = sorted(checks, key=lambda one: one.id)
     lines = [f"{one.id} {one.level}" for one in ordered]
-    sources = {one.module: source_of(one) for one in ordered}
+    sources = {one.module: source_of(one) for one in ordered} | _package()
     lines += [sources[module] for module in sorted(sources)]
     return f"sha256:{hashlib.sha256(chr(0).join(lines).encode()).hexdigest()}"
+
+
+@functools.cache
+def _package() -> dict[str, str]:
+    """Return the text of every module of this package but those of selftest, by its name."""
+    name = __package__ or ""
+    return dict(_texts(resources.files(name), name))
+
+
+def _texts(folder: Traversable, name: str) -> Iterator[tuple[str, str]]:
+    for one in folder.iterdir():
+        if one.is_dir() and one.name != "selftest":
+            yield from _texts(one, f"{name}.{one.name}")
+        elif one.name.endswith(".py"):
+            yield f"{name}.{one.name.removesuffix('.py')}", one.read_text(encoding="utf-8")
