@@ -3,12 +3,12 @@
 import re
 from urllib.parse import quote
 
-import msgspec
+from msgspec import structs
 
 from durably import DurablyError
 from durably.commands.harmless import masked
 from durably.urls import StorageUrl, is_secret, parse_url
-from durably_conformance.report import Report, Result
+from durably_conformance.report import BackendInfo, Report, Result
 
 __all__ = ["Mask"]
 
@@ -37,12 +37,15 @@ class Mask:
         """Return a result without secrets in its reason."""
         if result.reason is None:
             return result
-        return msgspec.structs.replace(result, reason=self(result.reason))
+        return structs.replace(result, reason=self(result.reason))
 
     def report(self, report: Report) -> Report:
-        """Return a report without secrets in its reasons."""
-        return msgspec.structs.replace(
+        """Return a report without secrets in what others wrote."""
+        backend = {name: self(text) for name, text in structs.asdict(report.backend).items()}
+        return structs.replace(
             report,
+            backend=BackendInfo(**backend),
+            capabilities={name: self(text) for name, text in report.capabilities.items()},
             why=tuple(self(line) for line in report.why),
             checks=tuple(self.result(one) for one in report.checks),
         )

@@ -6,6 +6,7 @@ from typing import TextIO
 
 from durably_conformance.registry import Check, Contract
 from durably_conformance.report import Report, Result, Status
+from durably_conformance.verdict import RESIDUE
 from durably_conformance.wording import CONTRACTS, STATUSES, VERDICTS, amount, counted, filled
 
 __all__ = ["Progress", "findings", "heading", "verdict_lines"]
@@ -98,7 +99,10 @@ def verdict_lines(report: Report) -> list[str]:
     ids = {one.id for one in report.checks}
     other = [line for line in report.why if line.split(" ")[0] not in ids]
     if report.level == "core":
-        return lines + (filled(f"It is not full: {'; '.join(other)}.") if other else [])
+        unseen = [line for line in other if line.startswith(RESIDUE)]
+        less = [line for line in other if line not in unseen]
+        lines += filled(f"It is not full: {'; '.join(less)}.") if less else []
+        return lines + [line for one in unseen for line in filled(f"Note: {one}.")]
     return lines + [line for one in other for line in filled(one, "  ", "    ")]
 
 

@@ -2,10 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from durably_conformance.context import NO_DUMP
 from durably_conformance.registry import FAMILIES, Check
 from durably_conformance.report import Result, Verdict
 
-__all__ = ["verdict"]
+__all__ = ["RESIDUE", "verdict"]
+
+RESIDUE = "residue was not looked at"
+"""How the line begins that says that nobody looked for what deletes leave behind."""
 
 _BROKEN = ("failed", "undeclared", "known_failure", "unexpected_pass")
 _UNJUDGED = ("error", "not_run")
@@ -19,7 +23,8 @@ def verdict(
 
     ``core``: every must-check of what is declared passed. ``full``: so did those of every
     family, none of which is empty. ``nonconforming``: a must-check failed, or an excuse is
-    stale. ``incomplete``: one could not be judged. Candidates never count.
+    stale. ``incomplete``: one could not be judged. Candidates never count. Where it is good, it
+    says, too, whether nobody could look past the backend for what deletes leave behind.
     """
     by_id = {one.id: one for one in results}
     musts = [one for one in checks if one.level == "must"]
@@ -33,7 +38,7 @@ def verdict(
         return "incomplete", tuple(why) or ("no check passed",)
     why = _missing(musts, by_id)
     remarks = [_line(one) for one in results if one.level == "should" and one.status not in _RAN]
-    return ("core" if why else "full"), (*why, *remarks)
+    return ("core" if why else "full"), (*why, *_unseen(musts, by_id), *remarks)
 
 
 def _is_broken(one: Result) -> bool:
@@ -51,6 +56,12 @@ def _missing(musts: Sequence[Check], by_id: Mapping[str, Result]) -> list[str]:
             missing.append(f"the suite has no {family} checks")
         missing += [_line(one) for one in of_family if one.status in _UNJUDGED]
     return missing
+
+
+def _unseen(musts: Sequence[Check], by_id: Mapping[str, Result]) -> list[str]:
+    """Return a line about the checks for which the place would have to be read as it lies."""
+    ids = [one.id for one in musts if by_id[one.id].reason == NO_DUMP]
+    return [f"{RESIDUE} by {', '.join(ids)}: {NO_DUMP}"] if ids else []
 
 
 def _line(one: Result) -> str:
