@@ -20,7 +20,7 @@ from durably.testing import Handle
 from durably_conformance.building import call, said
 from durably_conformance.context import DoesNotApply, T
 
-__all__ = ["KEEPERS", "Keeper", "Slot", "keepers", "slots"]
+__all__ = ["KEEPERS", "SESSIONS", "Keeper", "Slot", "keepers", "slots"]
 
 
 class Keeper(ABC):
@@ -106,7 +106,8 @@ class _Threads(Keeper):
         await handle.checkpoint_saver().delete(id_)
 
 
-KEEPERS: tuple[Keeper, ...] = (_Sessions(), _Runs(), _Threads())
+SESSIONS = _Sessions()
+KEEPERS: tuple[Keeper, ...] = (SESSIONS, _Runs(), _Threads())
 
 
 def keepers(t: T) -> list[Keeper]:

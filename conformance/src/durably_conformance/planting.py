@@ -11,7 +11,7 @@ from typing import TypeAlias
 import msgspec
 
 from durably import Entry, LogStore
-from durably.logstore import Batch, Log, LogId, NewRecord, Rewrite
+from durably.logstore import Batch, Log, LogId, NewRecord, Range, Rewrite
 from durably.testing import Handle
 from durably_conformance.context import DoesNotApply, T
 from durably_conformance.keeping import Keeper
@@ -43,7 +43,7 @@ async def plant(
     """Plant entries under the id ``x`` with some bytes changed, and return their record's key.
 
     ``more`` are fields of the record, each with a comma; ``head`` takes the place of the whole
-    head, ``spoiled`` of the whole record.
+    head, ``spoiled`` of the whole record. Where there is something already, it stays before them.
 
     Raises:
         DoesNotApply: the contract does not keep its records as JSON in the log store.
@@ -57,8 +57,10 @@ async def plant(
     data = _swapped(record.data or b"", swaps)
     data = b"{" + more + data[1:] if spoiled is None else spoiled
     new = NewRecord(key=record.key, entry_count=record.entry_count, data=data)
-    planted = Batch(records=(new,), head=stored.state.head if head is None else head)
-    await handle.log_store.append(LogId(kind=keeper.kind, id="x"), planted)
+    log = LogId(kind=keeper.kind, id="x")
+    if head is None and await handle.log_store.read(log, Range(limit=0)) is None:
+        head = stored.state.head
+    await handle.log_store.append(log, Batch(records=(new,), head=head))
     return record.key
 
 

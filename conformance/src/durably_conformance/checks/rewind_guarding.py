@@ -5,8 +5,10 @@ from typing import Any
 
 from durably import CorruptRecord, Entry, InvalidLimit, RevisionConflict, Rewound, Segment
 from durably.logstore import LogId
-from durably_conformance.building import delayed, fill, plant, runs, said, shape
+from durably_conformance.building import call, delayed, fill, runs, said, shape
 from durably_conformance.context import T
+from durably_conformance.keeping import SESSIONS
+from durably_conformance.planting import encoded, plant
 from durably_conformance.registry import check
 
 WRONG: tuple[Any, ...] = (-1, -(2**70), True, 1.0, "1")
@@ -117,12 +119,13 @@ KEPT = (
 async def a_rewind_keeps_what_is_unknown(t: T) -> None:
     """Entries and fields that this version does not know keep their bytes in a run cut short."""
     one, other = await t.connect(), await t.connect()
-    items = b",".join([*KEPT, b'{"type":"tool_call","call_id":"c","name":"n"}', b'{"type":"z"}'])
-    data = b'{"entries":[' + items + b'],"meta":{"a":1},"vector":[1.50, 2e0]}'
-    await plant(one.log_store, "s", data, entry_count=4)
-    done = await one.sessions.rewind("s", keep_entries=3)
-    t.eq(done, Rewound(removed_entries=2, truncated_run_id="r"), "what rewind returns")
-    stored = await other.log_store.read(LogId(kind="session", id="s"))
+    entries = [*said("0", "1"), call("c"), *said("3")]
+    odd = (*KEPT, b'{"type":"z"}')
+    swaps = [(encoded(entries[at]), new) for at, new in zip((0, 1, 3), odd, strict=True)]
+    key = await plant(t, one, SESSIONS, entries, *swaps, more=b'"vector":[1.50, 2e0],')
+    done = await one.sessions.rewind("x", keep_entries=3)
+    t.eq(done, Rewound(removed_entries=2, truncated_run_id=key), "what rewind returns")
+    stored = await other.log_store.read(LogId(kind="session", id="x"))
     t.eq([one.entry_count for one in stored.records] if stored else [], [2], "entries left")
     left = (stored.records[0].data if stored else None) or b""
     t.ok(b",".join(KEPT) in left, "the entries kept have the bytes they had")
@@ -133,12 +136,12 @@ async def a_rewind_keeps_what_is_unknown(t: T) -> None:
 async def a_broken_run_is_not_cut(t: T) -> None:
     """A rewind that would cut short a run it cannot read is refused and changes nothing."""
     one, other = await t.connect(), await t.connect()
-    await fill(one.sessions, "s", "a1")
-    await plant(one.log_store, "s", b"\xff not json", run_id="b", entry_count=2)
-    await fill(one.sessions, "s", "c1")
-    before = await other.log_store.read(LogId(kind="session", id="s"))
-    call = one.sessions.rewind("s", keep_entries=2)
-    error = await t.raises(CorruptRecord, call, "a rewind into a run that is not JSON")
-    t.eq(error.record, "b", "the run that the error names")
-    after = await other.log_store.read(LogId(kind="session", id="s"))
+    await fill(one.sessions, "x", "a1")
+    key = await plant(t, one, SESSIONS, said("0", "1"), spoiled=b"\xff not json")
+    await fill(one.sessions, "x", "c1")
+    before = await other.log_store.read(LogId(kind="session", id="x"))
+    rewind = one.sessions.rewind("x", keep_entries=2)
+    error = await t.raises(CorruptRecord, rewind, "a rewind into a run that is not JSON")
+    t.eq(error.record, key, "the run that the error names")
+    after = await other.log_store.read(LogId(kind="session", id="x"))
     t.eq(after, before, "what is stored after the refusal")

@@ -5,8 +5,11 @@ from typing import Any
 
 from durably import CorruptRecord, Entry, InvalidLimit
 from durably.logstore import LogId
-from durably_conformance.building import call, delayed, plant, result, said, shape
+from durably_conformance.building import call, delayed, result, said, shape
 from durably_conformance.context import T
+from durably_conformance.keeping import SESSIONS
+from durably_conformance.logs import datas_in
+from durably_conformance.planting import encoded, plant
 from durably_conformance.registry import check
 
 LONG = "long" * 250
@@ -72,16 +75,19 @@ NEWER = (
 async def a_trim_keeps_what_is_unknown(t: T) -> None:
     """Entries and fields that this version does not know keep their bytes beside a trimmed one."""
     one, other = await t.connect(), await t.connect()
-    items = b",".join([UNKNOWN[0], NEWER, UNKNOWN[1]])
-    data = b'{"shape": 1.0e1,"entries":[' + items + b'],"meta":{"a": 1}}'
-    await plant(one.log_store, "s", data, entry_count=3)
-    trimmed = await one.sessions.trim_tool_results("s", keep_chars=100, keep_runs=0)
+    entries = said("0", "1", "2")
+    odd = (UNKNOWN[0], NEWER, UNKNOWN[1])
+    swaps = [(encoded(old), new) for old, new in zip(entries, odd, strict=True)]
+    await plant(t, one, SESSIONS, entries, *swaps, more=b'"shape": 1.0e1,')
+    log = LogId(kind="session", id="x")
+    before = await datas_in(other.log_store, log)
+    trimmed = await one.sessions.trim_tool_results("x", keep_chars=100, keep_runs=0)
     t.eq(trimmed, 1, "results trimmed")
-    stored = await other.log_store.read(LogId(kind="session", id="s"))
+    stored = await other.log_store.read(log)
     t.eq([one.entry_count for one in stored.records] if stored else [], [3], "entries")
     left = (stored.records[0].data if stored else None) or b""
-    t.ok(len(left) < len(data) - 800, "what is stored is shorter")
-    for kept in (*UNKNOWN, b"1.0e1", b'{"a": 1}', b"[1.50, 2E0]", b'"\xc3\xa9"'):
+    t.ok(len(left) < len(before[0] or b"") - 800, "what is stored is shorter")
+    for kept in (*UNKNOWN, b"1.0e1", b"[1.50, 2E0]", b'"\xc3\xa9"'):
         t.ok(kept in left, f"{kept[:60]!r} is stored as it was")
 
 
@@ -89,12 +95,12 @@ async def a_trim_keeps_what_is_unknown(t: T) -> None:
 async def a_broken_run_stops_a_trim(t: T) -> None:
     """A trim that meets a run it cannot read says so, and trims no run by halves."""
     one, other = await t.connect(), await t.connect()
-    await one.sessions.append("s", [call("c"), result("c", LONG)], run_id="a")
-    await plant(one.log_store, "s", b'{"entries":[', run_id="b")
-    await one.sessions.append("s", said("last"), run_id="c")
-    before = await other.log_store.read(LogId(kind="session", id="s"))
-    trim = one.sessions.trim_tool_results("s", keep_chars=10)
+    await one.sessions.append("x", [call("c"), result("c", LONG)], run_id="a")
+    key = await plant(t, one, SESSIONS, said("0"), spoiled=b'{"entries":[')
+    await one.sessions.append("x", said("last"), run_id="c")
+    before = await other.log_store.read(LogId(kind="session", id="x"))
+    trim = one.sessions.trim_tool_results("x", keep_chars=10)
     error = await t.raises(CorruptRecord, trim, "a trim of a run that is cut off")
-    t.eq(error.record, "b", "the run that the error names")
-    after = await other.log_store.read(LogId(kind="session", id="s"))
+    t.eq(error.record, key, "the run that the error names")
+    after = await other.log_store.read(LogId(kind="session", id="x"))
     t.eq(after, before, "what is stored after the refusal")
