@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 from durably import RunHead, StateSnapshot
-from durably.logstore import LogId, Rewrite
+from durably.logstore import Rewrite
 from durably.testing import Handle
-from durably_conformance.building import batch, said
+from durably_conformance.building import batch, log, said
 from durably_conformance.context import T
 
 __all__ = ["Operation", "operations"]
@@ -44,15 +44,11 @@ _THREADS: Mapping[str, Callable[[Handle, str], Awaitable[object]]] = {
 }
 
 
-def _log(id_: str) -> LogId:
-    return LogId(kind="test", id=id_)
-
-
 _LOGS: Mapping[str, Callable[[Handle, str], Awaitable[object]]] = {
-    "log_store.append": lambda h, i: h.log_store.append(_log(i), batch(b"a")),
-    "log_store.read": lambda h, i: h.log_store.read(_log(i)),
-    "log_store.rewrite": lambda h, i: h.log_store.rewrite(_log(i), Rewrite(expected_revision=1)),
-    "log_store.delete": lambda h, i: h.log_store.delete(_log(i)),
+    "log_store.append": lambda h, i: h.log_store.append(log(i), batch(b"a")),
+    "log_store.read": lambda h, i: h.log_store.read(log(i)),
+    "log_store.rewrite": lambda h, i: h.log_store.rewrite(log(i), Rewrite(expected_revision=1)),
+    "log_store.delete": lambda h, i: h.log_store.delete(log(i)),
     "log_store.list": lambda h, _: h.log_store.list("test"),
 }
 

@@ -3,6 +3,7 @@
 from durably.testing import Handle
 from durably_conformance.building import head, said, snapshot
 from durably_conformance.context import T
+from durably_conformance.reading_back import walked
 from durably_conformance.registry import check
 
 LEAKS = (
@@ -65,15 +66,6 @@ async def one_id_is_three_things(t: T) -> None:
                 t.eq(await _read(one, later, id_), said(later), f"{later} of {id_!a}, not removed")
 
 
-async def _count_runs(handle: Handle) -> int:
-    count, after = 0, None
-    while True:
-        page = await handle.checkpointer.runs(after=after)
-        count, after = count + len(page.items), page.next
-        if after is None:
-            return count
-
-
 SPACES = ("", "a", "A", "a/b", "a ", "x")
 
 
@@ -103,4 +95,4 @@ async def namespaces_share_nothing(t: T) -> None:
             want = [] if space == "a" else said(space)
             t.eq(await _read(handle, contract, f"x {contract}"), want, f"{contract} in {space!a}")
         if t.capabilities.checkpointer:
-            t.eq(await _count_runs(handle), int(space != "a"), f"runs listed in {space!a}")
+            t.eq(len(await walked(t, handle)), int(space != "a"), f"runs listed in {space!a}")
