@@ -91,7 +91,7 @@ async def a_close_meets_a_write(t: T) -> None:
     ),
 )
 async def a_cancelled_write_is_whole_or_absent(t: T) -> None:
-    """A write cancelled at any turn is there whole or not at all, and the next call works."""
+    """A write cancelled at each of its first turns is there whole or absent, the next one works."""
     handle, other = await t.connect(), await t.connect()
     for keeper in keepers(t):
         for steps in STEPS:
