@@ -25,9 +25,19 @@ PYTHONS = nox.project.python_versions(CORE)
 """The supported Pythons: the classifiers of core are the one truth."""
 
 PARALLEL = ["-n", "auto", "--dist", "loadgroup"]
-ONCE = ["cli*", "conformance_pytest", "readme", "selftest", "third_party"]
-"""Tests that start commands, build environments or run wrong backends by the hundred: slow, and
-the same on every Python; README's commands even name theirs."""
+ONCE = [
+    "cli*",
+    "conformance_cli",
+    "conformance_pytest",
+    "kill",
+    "readme",
+    "selftest",
+    "sqlite_migrations",
+    "sqlite_torture",
+    "third_party",
+]
+"""Tests that start commands, kill processes, build environments or run wrong backends by the
+hundred: slow, and the same on every Python; README's commands even name theirs."""
 
 LEFT_OUT = [f"--ignore-glob=*/test_{name}.py" for name in ONCE]
 
