@@ -195,3 +195,25 @@ async def test_opening_what_cannot_be_opened_leaves_no_thread(file):
     for thread in left:
         await asyncio.to_thread(thread.join, 5)
     assert not any(thread.is_alive() for thread in left)
+
+
+GLOBAL = """
+import asyncio, sys, durably
+storage = durably.open(sys.argv[1])
+
+async def main():
+    await storage.sessions.append("s", [durably.InputEntry(role="user", content="hello")])
+    if sys.argv[2] == "raises":
+        raise KeyboardInterrupt
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("how", ["ends", "raises"])
+def test_a_process_ends_although_its_storage_is_open_and_in_use(file, how):
+    """A storage that a module still holds when the interpreter ends keeps no process alive."""
+    command = [sys.executable, "-c", GLOBAL, f"sqlite:///{file}", how]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert (done.returncode == 0) == (how == "ends")
+    assert ("KeyboardInterrupt" in done.stderr) == (how == "raises")

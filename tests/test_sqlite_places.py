@@ -548,3 +548,22 @@ async def test_maintaining_beside_a_reader_and_a_writer(file, keep):
     assert file.stat().st_size < 100_000
     assert await keys(store) == ["kept"]
     assert_sound(file)
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+async def test_a_file_that_went_while_it_was_open_takes_no_change(tmp_path, keep, how):
+    """A change to a file that was removed or replaced under its name is refused, not lost."""
+    file, other = tmp_path / "storage.db", tmp_path / "other.db"
+    for path in (file, other):
+        store = SQLiteLogStore(path)
+        await store.append(LOG, batch("first"))
+        await store.aclose()
+    store = keep(SQLiteLogStore(file))
+    await store.append(LOG, batch("a"))
+    if how == "removed":
+        file.unlink()
+    else:
+        other.rename(file)
+    for _ in range(2):
+        with pytest.raises(Unavailable, match=r"removed or replaced.*open it again"):
+            await store.append(LOG, batch("b"))

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import sqlite3
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -47,9 +48,9 @@ class Engine:
         """End the thread of a connection that was never closed.
 
         From a thread without an event loop: aiosqlite would else announce the end to a loop that
-        may be closed by then.
+        may be closed by then. While the interpreter ends no thread can start, and none is needed.
         """
-        if self._database is not None:
+        if self._database is not None and not sys.is_finalizing():
             with contextlib.suppress(RuntimeError):  # no new thread while the interpreter ends
                 threading.Thread(target=_end, args=(self._database,), daemon=True).start()
 

@@ -1,9 +1,9 @@
 """The connection that runs operations, and how those that wait share a transaction.
 
 Whatever waits when the thread is free is one group: its changes share one commit, and its reads
-see one moment after it. Nobody waits for company, so a single caller pays nothing for it. A change that fails
-after it wrote something undoes the group; it is run again with a savepoint around each change,
-and where that does not do, one by one.
+see one moment after it. Nobody waits for company, so a single caller pays nothing for it. A
+change that fails after it wrote something undoes the group; it is run again with a savepoint
+around each change, and where that does not do, one by one.
 """
 
 import asyncio
@@ -37,7 +37,8 @@ class Connection(sqlite3.Connection):
     aiosqlite runs every method of its connection on the connection's own thread, so that
     ``await commit()`` is a whole operation in one hop, whatever number of statements it takes,
     or many that wait together. ``patience`` is how many seconds a job waits for others' locks.
-    ``check_layout`` raises where another process migrated to a newer layout meanwhile. ``fault``
+    ``check_layout`` raises where another process migrated to a newer layout meanwhile,
+    ``check_file`` where the path does not lead to the opened file any more. ``fault``
     is why the database could not be opened: aiosqlite leaves its thread behind where
     its connector raises, so the error is kept and raised by the first operation.
     """
@@ -51,6 +52,7 @@ class Connection(sqlite3.Connection):
         super().__init__(*args, **kwargs)
         self.tips = Tips()
         self.check_layout: Callable[[], object] = lambda: None
+        self.check_file: Callable[[], object] = lambda: None
 
     @override
     def commit(self) -> None:
@@ -129,6 +131,8 @@ def _run_once(connection: Connection, jobs: Sequence[Job[Any]], *, isolated: boo
         _run_each(connection, jobs, isolated=False)
         return
     with transaction(connection, writing=kind is Kind.WRITE):
+        if kind is Kind.WRITE:
+            connection.check_file()
         if kind is Kind.READ or connection.tips.refresh(connection):
             connection.check_layout()
         _run_each(connection, jobs, isolated=isolated)

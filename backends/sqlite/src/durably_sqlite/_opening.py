@@ -4,7 +4,7 @@ import os
 import sqlite3
 from urllib.parse import quote
 
-from durably import ForeignData, Unsupported
+from durably import ForeignData, Unavailable, Unsupported
 from durably_sqlite import _layout
 from durably_sqlite._connection import Settings
 from durably_sqlite._groups import Connection
@@ -85,6 +85,8 @@ def _prepare(connection: Connection, settings: Settings) -> None:
     if version < _layout.VERSION:
         _layout.migrate(connection, settings)
     connection.check_layout = _Layout(connection, str(settings)).check
+    if settings.path is not None:
+        connection.check_file = _File(settings.path, str(settings)).check
 
 
 class _Layout:
@@ -103,6 +105,29 @@ class _Layout:
 
     def _schema_version(self) -> object:
         return self._connection.execute("PRAGMA schema_version").fetchone()[0]
+
+
+class _File:
+    """The file that was opened, as long as its path leads to it."""
+
+    def __init__(self, path: str, place: str) -> None:
+        self._path = path
+        self._place = place
+        self._opened = self._identity()
+
+    def check(self) -> None:
+        if self._identity() != self._opened:
+            raise Unavailable(
+                f"{self._place} was removed or replaced while it was open; nothing was written",
+                hint="Close this storage and open it again",
+            )
+
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self._path)  # noqa: PTH116 - text, and before every change
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
 
 def _set_journal_mode(connection: sqlite3.Connection, settings: Settings, *, new: bool) -> None:
