@@ -2,10 +2,13 @@
 
 import asyncio
 import time
+import traceback
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import msgspec
 
+from durably import DurablyError
 from durably.capabilities import Support
 from durably.testing import Harness
 from durably_conformance.context import (
@@ -135,7 +138,16 @@ def _judged(error: BaseException) -> _Outcome:
         return "unsupported", str(error)
     if isinstance(error, HarnessFailed):
         return "error", str(error)
-    return "failed", f"raised {said(error)}"
+    return "failed", f"raised {said(error)}{_place(error)}"
+
+
+def _place(error: BaseException) -> str:
+    """Return where an error that is none of durably's was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if isinstance(error, DurablyError) or not frames:
+        return ""
+    last = frames[-1]
+    return f" at {Path(last.filename).name}:{last.lineno}, in {last.name}"
 
 
 def _excused(result: Result, excuse: str | None) -> Result:

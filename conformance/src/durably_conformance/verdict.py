@@ -11,6 +11,11 @@ __all__ = ["RESIDUE", "verdict"]
 RESIDUE = "residue was not looked at"
 """How the line begins that says that nobody looked for what deletes leave behind."""
 
+UNTESTED = {
+    "crash": ", so what survives a crash is declared and not tested",
+    "concurrency": ", so who may write at once is declared and not tested",
+}
+
 _BROKEN = ("failed", "undeclared", "known_failure", "unexpected_pass")
 _UNJUDGED = ("error", "not_run")
 _RAN = ("passed", "unsupported")
@@ -53,7 +58,7 @@ def _missing(musts: Sequence[Check], by_id: Mapping[str, Result]) -> list[str]:
     for family in FAMILIES[1:]:
         of_family = [by_id[one.id] for one in musts if one.family == family]
         if not of_family:
-            missing.append(f"the suite has no {family} checks")
+            missing.append(f"the suite has no {family} checks{UNTESTED.get(family, '')}")
         missing += [_line(one) for one in of_family if one.status in _UNJUDGED]
     return missing
 

@@ -225,6 +225,11 @@ def open_backend(spec: BackendSpec, url: StorageUrl) -> LogStore | Storage:
         raise
     except ImportError as error:
         raise _unimportable(spec, error) from error
+    except Exception as error:
+        raise BackendBroken(
+            f"backend {spec.name!r} failed to open: {type(error).__name__}",
+            hint="Its author finds the cause in the error behind this one",
+        ) from error
     if not isinstance(opened, LogStore | Storage):
         raise BackendBroken(
             f"backend {spec.name!r} opened a value of type {type(opened).__name__}",
