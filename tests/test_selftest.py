@@ -55,6 +55,45 @@ def test_processes_prove_the_same(proof):
         assert (shared.failed, shared.probed) == (found.failed, found.probed)
 
 
+def is_narrowed(row):
+    """Whether a row runs only the checks that can meet what is wrong."""
+    return row.harness().wrapped is not None
+
+
+@pytest.mark.parametrize("row", [row for row in MUTANTS if is_narrowed(row)][::30], ids=named)
+def test_a_narrowed_row_fails_the_same_of_all_checks(proof, row):
+    """The checks that a row does not run, as they cannot meet what is wrong, do not fail it."""
+
+    def whole():
+        harness = row.harness()
+        harness.wrapped = None
+        return harness
+
+    tables = Tables(mutants=(msgspec.structs.replace(row, harness=whole),))
+    [found] = prove(tables=tables, only=[row.name]).mutants.values()
+    assert (found.failed, found.probed) == (proof.mutants[row.name].failed, "")
+
+
+def test_a_check_that_fails_a_correct_backend_proves_nothing():
+    """What a check uses is known only once it passes; so one that does not is refused."""
+
+    async def fails(t):
+        t.fail("it always does")
+
+    with pytest.raises(ValueError, match="CHK-001 is failed on a correct backend: it always does"):
+        prove(checks=checks(fails), tables=Tables())
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_each_row_is_told_of_once(processes):
+    """Whoever listens hears of every row, by as many processes as may be."""
+    heard = []
+    names = {one.name for one in MUTANTS[::90]}
+    prove(only=names, say=heard.append, processes=processes)
+    assert {line.partition(": fails ")[0] for line in heard} == names
+    assert len(heard) == len(names)
+
+
 @pytest.mark.parametrize("row", MUTANTS[::EVERY], ids=named)
 def test_removing_is_what_it_says(row):
     """A proof without a check is that of a suite which never had it."""

@@ -13,6 +13,9 @@ ESCAPES = ("strands-agents/harness-sdk#680", "strands-agents/harness-sdk#728")
 SYNTAX = ("langchain-ai/langchain-redis#67", "langchain-ai/langgraphjs#2012")
 PATTERNS = ("langchain-ai/langgraph#8300", "langchain-ai/langgraph#8478")
 
+JOINTS = ("", ":", "/", "|", "-", "_", ".", " ")
+"""What may stand between two ids that somebody makes into one."""
+
 FAMILY = ("foo", "foobar", "foo:1", "foo/1", "foo*", "foo ", "f%", "f_o", "*")
 DELETED = ("foo", "f%", "*")
 LEFT = tuple(id_ for id_ in FAMILY if id_ not in DELETED)
@@ -68,6 +71,20 @@ async def illegal_run_ids_in_a_session(t: T) -> None:
     refused = [id_ for id_ in REFUSED_IDS if id_ is not None]
     await _refused(t, [lambda id_: handle.sessions.append("s", said("x"), run_id=id_)], refused)
     t.eq(await shape(other.sessions, "s"), [("r", 1)], "runs after the refusals")
+
+
+@check("SES-ID-005", contract="session", reports=SYNTAX)
+async def joined_ids_are_told_apart(t: T) -> None:
+    """A run is told apart by its two ids, and not by the text they make when they are joined."""
+    handle, other = await t.connect(), await t.connect()
+    pairs = [pair for joint in JOINTS for pair in (("a", f"b{joint}c"), (f"a{joint}b", "c"))]
+    for session_id, run_id in pairs:
+        await handle.sessions.append(session_id, said(f"{session_id}, {run_id}"), run_id=run_id)
+    for session_id, run_id in pairs:
+        found = await other.sessions.segments(session_id)
+        texts = [one.entries for one in found if one.run_id == run_id]
+        what = f"the run {run_id!a} of the session {session_id!a}"
+        t.eq(texts, [said(f"{session_id}, {run_id}")], what)
 
 
 @check("SES-ISO-001", contract="session", reports=PATTERNS)

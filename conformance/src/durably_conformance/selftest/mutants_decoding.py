@@ -25,6 +25,7 @@ from durably_conformance.selftest.delegating import (
     StoreMutation,
 )
 from durably_conformance.selftest.mutating import MemoryMutant
+from durably_conformance.selftest.noticing import logs_of
 from durably_conformance.selftest.table import Mutant
 from durably_conformance.selftest.tracking import Tracked
 
@@ -147,7 +148,7 @@ MUTANTS = (
         says="A field this version does not know stops nothing from being read.",
         fails=frozenset({"DEC-FIELD-001"}),
         provenance="a decoder with extra fields forbidden, as is good for requests",
-        harness=lambda: MemoryMutant(store=ForbidsFields),
+        harness=lambda: MemoryMutant(store=ForbidsFields, wrapped=logs_of("run")),
         probe=forbids_a_field,
     ),
     Mutant(
@@ -155,7 +156,7 @@ MUTANTS = (
         says="An optional field that is not there gets its default.",
         fails=frozenset({"DEC-MISS-001"}),
         provenance="a record that is searched for the bytes of its fields",
-        harness=lambda: MemoryMutant(store=KnowsCompactJson),
+        harness=lambda: MemoryMutant(store=KnowsCompactJson, wrapped=logs_of("run")),
         probe=knows_compact_json,
     ),
     Mutant(

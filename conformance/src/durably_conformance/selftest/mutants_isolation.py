@@ -21,6 +21,7 @@ from durably_conformance.selftest.delegating import (
     StoreMutation,
 )
 from durably_conformance.selftest.mutating import Memory
+from durably_conformance.selftest.noticing import NAMESPACES, logs_of
 from durably_conformance.selftest.spoiling import SpoiledAppend, wrong
 from durably_conformance.selftest.tracking import Tracked
 
@@ -239,6 +240,7 @@ MUTANTS = (
         "microsoft/agent-framework#7471",
         deletes_another_kind,
         store=DeletesByIdAlone,
+        wrapped=logs_of("session", "run", "thread"),
     ),
     wrong(
         "folds namespaces",
@@ -247,6 +249,7 @@ MUTANTS = (
         "a namespace that becomes a part of a file name",
         mixes_namespaces,
         place=FoldsNamespaces,
+        wrapped=frozenset({NAMESPACES}),
     ),
     wrong(
         "remembers threads",

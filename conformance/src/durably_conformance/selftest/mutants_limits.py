@@ -11,6 +11,7 @@ from durably.logstore import ALL, Applied, Batch, Log, LogId, Range
 from durably_conformance.building import batch, head, log, said
 from durably_conformance.selftest.delegating import StoreMutation
 from durably_conformance.selftest.mutating import MemoryMutant
+from durably_conformance.selftest.noticing import logs_of
 from durably_conformance.selftest.table import Mutant, Variant
 from durably_conformance.selftest.tracking import Tracked
 
@@ -127,7 +128,7 @@ MUTANTS = (
         says="A record of exactly the declared limit is stored whole.",
         fails=frozenset({"LIM-LOG-001"}),
         provenance="MySQL without strict mode, which cuts what a column cannot hold",
-        harness=lambda: MemoryMutant(store=CutsRecords),
+        harness=lambda: MemoryMutant(store=CutsRecords, wrapped=logs_of("test")),
         probe=cuts_a_record,
     ),
     Mutant(
@@ -135,7 +136,7 @@ MUTANTS = (
         says="A head of exactly the declared limit is stored whole.",
         fails=frozenset({"LIM-LOG-002"}),
         provenance="a TEXT column of MySQL, which holds 65,535 bytes",
-        harness=lambda: MemoryMutant(store=CutsHeads),
+        harness=lambda: MemoryMutant(store=CutsHeads, wrapped=logs_of("test")),
         probe=cuts_a_head,
     ),
     Mutant(

@@ -13,6 +13,7 @@ from durably_conformance.logs import keys_in
 from durably_conformance.selftest.altering import altered
 from durably_conformance.selftest.delegating import StoreMutation
 from durably_conformance.selftest.mutating import Memory, MemoryMutant
+from durably_conformance.selftest.noticing import NAMESPACES, logs_of
 from durably_conformance.selftest.sparing import ScopedMutation, wrong
 from durably_conformance.selftest.table import Mutant
 from durably_conformance.selftest.tracking import Tracked
@@ -153,7 +154,7 @@ async def tidies_records_away(place: Tracked) -> bool:
 
 
 def _wrong_namespaces(place: type[Memory]) -> MemoryMutant:
-    return MemoryMutant(place=place)
+    return MemoryMutant(place=place, wrapped=frozenset({NAMESPACES}))
 
 
 MUTANTS = (
@@ -162,7 +163,7 @@ MUTANTS = (
         says="Two namespaces share no knowledge of a batch.",
         fails=frozenset({"LOG-NS-001"}),
         provenance="google/adk-python-community#180",
-        harness=lambda: MemoryMutant(store=OneMemoryForAllNamespaces),
+        harness=lambda: MemoryMutant(store=OneMemoryForAllNamespaces, wrapped=logs_of("test")),
         probe=knows_anothers_batch,
     ),
     Mutant(
@@ -186,7 +187,7 @@ MUTANTS = (
         says="A scoped store sees its namespace alone.",
         fails=frozenset({"LOG-NS-003"}),
         provenance="an optional method that returns self",
-        harness=lambda: MemoryMutant(store=ScopedIsItself),
+        harness=lambda: MemoryMutant(store=ScopedIsItself, wrapped=frozenset({NAMESPACES})),
         probe=shows_the_scoped_in_the_outer,
     ),
     Mutant(
@@ -194,7 +195,7 @@ MUTANTS = (
         says="Closing a scoped store closes nothing.",
         fails=frozenset({"LOG-NS-003"}),
         provenance="a client closed by whoever was handed it",
-        harness=lambda: MemoryMutant(store=ClosesWithItsScope),
+        harness=lambda: MemoryMutant(store=ClosesWithItsScope, wrapped=frozenset({NAMESPACES})),
         probe=closes_the_outer,
     ),
     Mutant(
@@ -202,7 +203,7 @@ MUTANTS = (
         says="A namespace that is no legal id is an InvalidId.",
         fails=frozenset({"LOG-NS-004"}),
         provenance="names made safe for a file system, so that two become one",
-        harness=lambda: MemoryMutant(store=CutsNamespaces),
+        harness=lambda: MemoryMutant(store=CutsNamespaces, wrapped=frozenset({NAMESPACES})),
         probe=takes_any_namespace,
     ),
     wrong(

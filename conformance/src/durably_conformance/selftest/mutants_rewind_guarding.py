@@ -10,6 +10,7 @@ from durably import CorruptRecord, InvalidLimit, RevisionConflict, Rewound
 from durably.logstore import Applied, LogId, Rewrite
 from durably_conformance.building import fill, plant, runs, said, shape
 from durably_conformance.selftest.delegating import SessionMutation, StoreMutation
+from durably_conformance.selftest.noticing import logs_of
 from durably_conformance.selftest.spoiling import readable, rebuild, scratch, wrong
 from durably_conformance.selftest.tracking import Tracked
 
@@ -227,6 +228,7 @@ MUTANTS = (
         "peters/horizon#397",
         writes_other_bytes,
         store=WritesJsonAnew,
+        wrapped=logs_of("session"),
     ),
     wrong(
         "removes broken runs",

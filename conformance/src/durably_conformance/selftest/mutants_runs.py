@@ -10,6 +10,7 @@ from durably.logstore import Applied, Batch, LogId, Range
 from durably_conformance.building import head, said
 from durably_conformance.selftest.delegating import CheckpointerMutation, StoreMutation
 from durably_conformance.selftest.mutating import MemoryMutant
+from durably_conformance.selftest.noticing import logs_of
 from durably_conformance.selftest.spoiling_runs import SavingMutation
 from durably_conformance.selftest.table import Mutant
 from durably_conformance.selftest.tracking import Tracked
@@ -250,7 +251,7 @@ MUTANTS = (
         says="A claim counts as a save: a run that was just taken over is not idle.",
         fails=frozenset({"CKP-RUNS-006"}),
         provenance="a trigger that stamps a row only where a column changed",
-        harness=lambda: MemoryMutant(store=ClaimsInSilence),
+        harness=lambda: MemoryMutant(store=ClaimsInSilence, wrapped=logs_of("run")),
         probe=claims_in_silence,
     ),
 )

@@ -145,7 +145,7 @@ class SortsSeqsAsText(SaverMutation):
     ) -> Sequence[Checkpoint]:
         found = await self.inner.list(thread_id, before=before, limit=limit)
         return (
-            sorted(found, key=lambda one: str(one.seq), reverse=True) if len(found) > 60 else found
+            sorted(found, key=lambda one: str(one.seq), reverse=True) if len(found) > 30 else found
         )
 
 
@@ -277,7 +277,7 @@ MUTANTS = (
     ),
     Mutant(
         name="sorts seqs as text",
-        says="Hundreds of snapshots are listed in numeric order.",
+        says="More than a hundred snapshots are listed in numeric order.",
         fails=frozenset({"CKS-HIST-001"}),
         provenance="langchain-ai/langgraph#6869",
         harness=lambda: MemoryMutant(saver=SortsSeqsAsText),

@@ -10,6 +10,7 @@ from durably import Entry, InputEntry, JsonObject, Segment, Session
 from durably.logstore import Batch, LogId
 from durably_conformance.building import said, shape
 from durably_conformance.selftest.delegating import SessionMutation, StoreMutation
+from durably_conformance.selftest.noticing import logs_of
 from durably_conformance.selftest.spoiling import SpoiledAppend, readable, rebuild, wrong
 from durably_conformance.selftest.tracking import Tracked
 
@@ -256,6 +257,7 @@ MUTANTS = (
         "an upsert of an empty row in the place of a DELETE",
         makes_a_session,
         store=ClearsByWriting,
+        wrapped=logs_of("session"),
     ),
     wrong(
         "remembers cleared runs",

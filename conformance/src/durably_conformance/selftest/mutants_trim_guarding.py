@@ -11,6 +11,7 @@ from durably import CorruptRecord, Entry, InvalidLimit, JsonObject, Segment, Too
 from durably.logstore import Applied, LogId, Rewrite
 from durably_conformance.building import plant, result, said
 from durably_conformance.selftest.delegating import SessionMutation, StoreMutation
+from durably_conformance.selftest.noticing import logs_of
 from durably_conformance.selftest.spoiling import (
     SpoiledAppend,
     readable,
@@ -184,6 +185,7 @@ MUTANTS = (
         "peters/horizon#397",
         writes_other_bytes,
         store=WritesJsonAnew,
+        wrapped=logs_of("session"),
     ),
     wrong(
         "passes over broken runs",

@@ -1,17 +1,11 @@
-"""Harnesses over mutated backends: memory wrapped in Python, SQLite spoiled by SQL."""
+"""Harnesses over the memory backend, wrapped in Python."""
 
-import shutil
-import sqlite3
-import tempfile
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from typing_extensions import override
 
-import durably
 from durably import (
     Capabilities,
     Checkpointer,
@@ -22,10 +16,10 @@ from durably import (
     Session,
     Storage,
 )
-from durably.logstore import Batch, LogId
 from durably.testing import Clock, Handle, Harness, Place, contents
+from durably_conformance.selftest.noticing import NAMESPACES, NoticingStore, changed, noticing
 
-__all__ = ["Memory", "MemoryMutant", "SQLiteMutant"]
+__all__ = ["Memory", "MemoryMutant", "Mutated", "noticed"]
 
 _Shared: TypeAlias = dict[str, Any]
 StoreWrap: TypeAlias = Callable[[LogStore, _Shared], LogStore]
@@ -92,6 +86,8 @@ class Memory(Place):
     @override
     async def connect(self, *, clock: Clock = time.time, namespace: str = "") -> Handle:
         self._namespaces.add(namespace)
+        if namespace:
+            self._mutant.touched.add(NAMESPACES)
         store: LogStore = self.root.scoped(namespace)
         wrap = self._mutant.wrap_store
         if wrap is not None:
@@ -107,11 +103,23 @@ class Memory(Place):
         }
 
 
-class MemoryMutant(Harness):
+class Mutated(Harness):
+    """A backend of which some parts may be wrong.
+
+    ``wrapped`` names the parts of which a check has to use one, to meet what is wrong: contracts,
+    operations of them such as ``sessions.append``, logs of some kinds, namespaces. It is None
+    where a check may meet it anyhow.
+    """
+
+    wrapped: frozenset[str] | None = None
+
+
+class MemoryMutant(Mutated):
     """The memory backend with a log store or contracts wrapped; unwrapped it is correct.
 
     ``place`` replaces where the handles come from, for mutants of the harness itself.
-    ``touched`` are the contracts that were asked for so far.
+    ``touched`` are the contracts that were asked for so far. ``wrapped`` is found out where
+    contracts alone are wrapped, and has to be given for anything else.
     """
 
     def __init__(
@@ -125,6 +133,7 @@ class MemoryMutant(Harness):
         place: Callable[["MemoryMutant"], Place] = Memory,
         capabilities: Capabilities = MemoryLogStore.capabilities,
         limits: Limits = MemoryLogStore.limits,
+        wrapped: frozenset[str] | None = None,
     ) -> None:
         self.name = name
         self.capabilities = capabilities
@@ -135,81 +144,36 @@ class MemoryMutant(Harness):
         self.wrap_saver = saver
         self.touched: set[str] = set()
         self._place = place
-        self._is_memory_beneath = (
+        is_memory_beneath = (
             store is None
             and place is Memory
             and capabilities == MemoryLogStore.capabilities
             and limits == MemoryLogStore.limits
         )
+        self.wrapped = self._contracts() if is_memory_beneath else wrapped
 
-    @property
-    def wrapped(self) -> frozenset[str] | None:
-        """The contracts that are wrapped; None where more than contracts may differ."""
-        wraps = {
+    def _contracts(self) -> frozenset[str]:
+        wraps: dict[str, Callable[..., object] | None] = {
             "sessions": self.wrap_sessions,
             "checkpointer": self.wrap_checkpointer,
             "saver": self.wrap_saver,
         }
-        named = frozenset(name for name, wrap in wraps.items() if wrap is not None)
-        return named if self._is_memory_beneath else None
+        named = [changed(name, wrap) for name, wrap in wraps.items() if wrap is not None]
+        return frozenset[str]().union(*named)
 
     @override
     def place(self) -> Place:
         return self._place(self)
 
 
-class _SpoiledFile(Place):
-    """A database file whose schema a script changes before anybody uses it."""
-
-    def __init__(self, script: str) -> None:
-        self._script = script
-        self._folder = Path(tempfile.mkdtemp(prefix="durably-mutant-"))
-        self._file = self._folder / "storage.db"
-
-    @property
-    @override
-    def url(self) -> str | None:
-        return f"sqlite:///{self._file}"
-
-    @override
-    async def connect(self, *, clock: Clock = time.time, namespace: str = "") -> Handle:
-        if not self._file.exists():
-            await self._make()
-        options = {"namespace": namespace} if namespace else {}
-        source = {"url": f"{self.url}?synchronous=normal", "options": options}
-        return durably.open(source, clock=clock)
-
-    async def _make(self) -> None:
-        async with durably.open(self.url) as storage:
-            first = LogId(kind="test", id="first")
-            await storage.log_store.append(first, Batch(head=b""))
-            await storage.log_store.delete(first)
-            await storage.log_store.delete(LogId(kind="meta", id="format"))
-        with closing(sqlite3.connect(self._file)) as connection:
-            connection.executescript(self._script)
-
-    @override
-    async def dump(self) -> Mapping[str, bytes] | None:
-        if not self._file.exists():
-            return {}
-        with closing(sqlite3.connect(self._file)) as connection:
-            return {str(n): line.encode() for n, line in enumerate(connection.iterdump())}
-
-    @override
-    async def wipe(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-
-class SQLiteMutant(Harness):
-    """The SQLite backend on a file whose schema was spoiled, as by a trigger; see ``scheme``."""
-
-    def __init__(self, name: str, script: str) -> None:
-        opened = durably.open("sqlite:///unused.db")
-        self.name = name
-        self.capabilities = opened.capabilities
-        self.limits = opened.limits
-        self._script = script
-
-    @override
-    def place(self) -> Place:
-        return _SpoiledFile(self._script)
+def noticed() -> MemoryMutant:
+    """Return correct memory that notes in ``touched`` all that a check uses of it."""
+    touched: set[str] = set()
+    mutant = MemoryMutant(
+        store=lambda inner, shared: NoticingStore(inner, shared, touched),
+        sessions=noticing("sessions", touched),
+        checkpointer=noticing("checkpointer", touched),
+        saver=noticing("saver", touched),
+    )
+    mutant.touched = touched
+    return mutant

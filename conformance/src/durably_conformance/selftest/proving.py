@@ -2,8 +2,8 @@
 
 import asyncio
 import multiprocessing
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import TypeAlias
 
 import msgspec
@@ -11,22 +11,27 @@ import msgspec
 from durably.plugins import backends
 from durably.testing import Harness
 from durably_conformance.collecting import all_checks
-from durably_conformance.engine import results_of
+from durably_conformance.engine import judge, results_of
 from durably_conformance.registry import Check
 from durably_conformance.report import Result
 from durably_conformance.selftest.hollow import Hollow
-from durably_conformance.selftest.mutating import MemoryMutant
+from durably_conformance.selftest.mutating import MemoryMutant, Mutated, noticed
 from durably_conformance.selftest.table import Mutant, Tables, Variant, all_tables, probe_length
 from durably_conformance.selftest.tracking import Tracked
 
 __all__ = ["PROBE_LINES", "Outcome", "Proof", "is_installed", "prove"]
 
-Uses: TypeAlias = Mapping[str, frozenset[str]]
-"""Which contracts each check asks a correct backend for."""
+_Row: TypeAlias = Mutant | Variant
+_Uses: TypeAlias = Mapping[str, frozenset[str]]
+"""Which parts of a correct backend each check uses."""
+_MORE = "more"
+"""What a check that does not apply to memory may ask another backend for."""
 
 PROBE_LINES = 10
 TIMEOUT = 10.0
 """Seconds; a mutant that hangs has failed by then."""
+PATIENCE = 60.0
+"""Seconds for a check of which nobody said that it hangs; the machine may be slow."""
 
 Say: TypeAlias = Callable[[str], None]
 _KILLED = ("failed", "error", "undeclared")
@@ -130,12 +135,18 @@ def prove(
     are in ``absent``. Several ``processes`` share the rows of the suite's own tables.
     """
     rows_of, chosen = tables or all_tables(), tuple(all_checks() if checks is None else checks)
-    rows: list[Mutant | Variant] = [*rows_of.mutants, *rows_of.variants]
+    rows: list[_Row] = [*rows_of.mutants, *rows_of.variants]
     there = [one for one in rows if is_installed(one.scheme) and (only is None or one.name in only)]
+    uses = asyncio.run(_uses(chosen, seed))
+    found: Iterable[Outcome]
+    outcomes: dict[str, Outcome] = {}
     if processes > 1 and tables is None and checks is None:
-        outcomes = _shared_out([one.name for one in there], seed, processes, say)
+        found = _shared_out([one.name for one in there], seed, uses, processes)
     else:
-        outcomes = asyncio.run(_outcomes(there, chosen, seed, say))
+        found = (asyncio.run(_outcome(one, chosen, seed, uses)) for one in there)
+    for outcome in found:
+        outcomes[outcome.name] = outcome
+        _tell(say, outcome)
     return Proof(
         checks=chosen,
         tables=rows_of,
@@ -146,26 +157,20 @@ def prove(
     )
 
 
-def _shared_out(
-    names: Sequence[str], seed: int, processes: int, say: Say | None
-) -> dict[str, Outcome]:
+def _shared_out(names: Sequence[str], seed: int, uses: _Uses, processes: int) -> Iterator[Outcome]:
     """Run rows in several processes, which start afresh and so share nothing with this one."""
-    outcomes: dict[str, Outcome] = {}
     context = multiprocessing.get_context("spawn")
-    shares = [names[start::processes] for start in range(processes)]
     with ProcessPoolExecutor(processes, mp_context=context) as pool:
-        for found in pool.map(_prove_some, shares, [seed] * processes):
-            outcomes |= found
-    for name in names:
-        _tell(say, outcomes[name])
-    return outcomes
+        running = [pool.submit(_prove_one, name, seed, uses) for name in names]
+        for done in as_completed(running):
+            yield done.result()
 
 
-def _prove_some(names: Collection[str], seed: int) -> dict[str, Outcome]:
+def _prove_one(name: str, seed: int, uses: _Uses) -> Outcome:
     tables = all_tables()
-    rows: list[Mutant | Variant] = [*tables.mutants, *tables.variants]
-    rows = [one for one in rows if one.name in names]
-    return asyncio.run(_outcomes(rows, all_checks(), seed, None))
+    rows: list[_Row] = [*tables.mutants, *tables.variants]
+    [row] = [one for one in rows if one.name == name]
+    return asyncio.run(_outcome(row, all_checks(), seed, uses))
 
 
 def is_installed(scheme: str) -> bool:
@@ -173,46 +178,55 @@ def is_installed(scheme: str) -> bool:
     return not scheme or scheme in backends.schemes()
 
 
-async def _outcomes(
-    rows: Sequence[Mutant | Variant], checks: Sequence[Check], seed: int, say: Say | None
-) -> dict[str, Outcome]:
-    uses = await _uses(checks, seed)
-    outcomes: dict[str, Outcome] = {}
-    for one in rows:
-        outcomes[one.name] = await _outcome(one, checks, seed, uses)
-        _tell(say, outcomes[one.name])
-    return outcomes
-
-
 def _tell(say: Say | None, outcome: Outcome) -> None:
     if say is not None:
         say(f"{outcome.name}: fails {', '.join(sorted(outcome.failed)) or 'nothing'}")
 
 
-async def _uses(checks: Sequence[Check], seed: int) -> Uses:
-    """Find out which contracts each check asks for, so that rows need not run what they pass."""
+async def _uses(checks: Sequence[Check], seed: int) -> _Uses:
+    """Find out which parts of a backend each check uses, on correct memory.
+
+    Raises:
+        ValueError: a check does not pass there, and so may have ended before it asked.
+    """
     uses: dict[str, frozenset[str]] = {}
     for one in checks:
-        correct = MemoryMutant()
-        await results_of(correct, [one], profile="full", seed=seed, timeout=TIMEOUT)
-        uses[one.id] = frozenset(correct.touched)
+        correct = noticed()
+        result = await judge(correct, one, seed=seed, timeout=PATIENCE)
+        if result.status not in ("passed", "unsupported"):
+            raise ValueError(f"{one.id} is {result.status} on a correct backend: {result.reason}")
+        more = {_MORE} if result.status == "unsupported" else set[str]()
+        uses[one.id] = frozenset(correct.touched | more)
     return uses
 
 
-def _concerned(harness: Harness, checks: Sequence[Check], uses: Uses) -> Sequence[Check]:
-    """Return the checks that meet what is wrapped; every other one goes as on correct memory."""
-    wrapped = harness.wrapped if isinstance(harness, MemoryMutant) else None
+def concerned(harness: Harness, checks: Sequence[Check], uses: _Uses) -> Sequence[Check]:
+    """Return the checks that can meet what is wrapped; others go as on a correct backend.
+
+    That rests on two premises: a wrapper does nothing when it is constructed, and a check that
+    never uses a wrapped part cannot meet it. What does not apply to memory may apply to another
+    backend, and then uses more than it did.
+    """
+    wrapped = harness.wrapped if isinstance(harness, Mutated) else None
     if wrapped is None:
         return checks
-    return [one for one in checks if one.is_first or uses[one.id] & wrapped]
+    met = wrapped if isinstance(harness, MemoryMutant) else wrapped | {_MORE}
+    return [one for one in checks if one.is_first or uses[one.id] & met]
 
 
-async def _outcome(
-    one: Mutant | Variant, checks: Sequence[Check], seed: int, uses: Uses
-) -> Outcome:
+async def _outcome(one: _Row, checks: Sequence[Check], seed: int, uses: _Uses) -> Outcome:
     harness = one.harness()
-    concerned = _concerned(harness, checks, uses)
-    results = await results_of(harness, concerned, profile="full", seed=seed, timeout=TIMEOUT)
+    found = await results_of(
+        harness, concerned(harness, checks, uses), profile="full", seed=seed, timeout=TIMEOUT
+    )
+    declared = one.fails if isinstance(one, Mutant) else frozenset[str]()
+    by_id = {check.id: check for check in checks}
+    results = [
+        await judge(harness, by_id[result.id], seed=seed, timeout=PATIENCE)
+        if _is_hung(result) and result.id not in declared
+        else result
+        for result in found
+    ]
     failed = [result for result in results if result.status in _KILLED]
     return Outcome(
         name=one.name,
@@ -220,6 +234,11 @@ async def _outcome(
         reasons={result.id: result.reason or "" for result in failed},
         probed=await _probed(one, harness) if isinstance(one, Mutant) else "",
     )
+
+
+def _is_hung(result: Result) -> bool:
+    """Whether time ran out, in a check or in closing what it had opened."""
+    return result.status == "error" and (result.reason or "").startswith(("hung", "TimeoutError"))
 
 
 async def _probed(one: Mutant, harness: Harness) -> str:

@@ -11,11 +11,11 @@ from durably.logstore import ALL, Applied, Batch, Log, LogId, LogInfo, Range, Re
 from durably.testing import Clock, Handle
 from durably_conformance.selftest.delegating import StoreMutation
 from durably_conformance.selftest.mutating import Memory, MemoryMutant
+from durably_conformance.selftest.noticing import TEST_KINDS, logs_of
 from durably_conformance.selftest.table import Mutant, Probe
 
 __all__ = ["PerNamespace", "ScopedMutation", "wrong"]
 
-_KINDS = ("test", "test-other")
 _Shared: TypeAlias = dict[str, Any]
 _Wrap: TypeAlias = Callable[[LogStore, _Shared], LogStore]
 
@@ -56,7 +56,11 @@ class ScopedMutation(StoreMutation):
 
 
 class _Sparing(StoreMutation):
-    """Sends logs of the kinds for tests through a wrong store, and others past it."""
+    """Sends logs of the kinds for tests through a wrong store, and others past it.
+
+    The contracts above a log store have kinds of their own, so that only who asks for the log
+    store itself meets what is wrong.
+    """
 
     def __init__(self, inner: LogStore, shared: _Shared, wrap: _Wrap) -> None:
         super().__init__(inner, shared)
@@ -64,7 +68,7 @@ class _Sparing(StoreMutation):
         self._spoiled = wrap(inner, shared)
 
     def _store(self, kind: str) -> LogStore:
-        return self._spoiled if kind in _KINDS else self.inner
+        return self._spoiled if kind in TEST_KINDS else self.inner
 
     @override
     async def append(self, log: LogId, batch: Batch) -> Applied:
@@ -120,7 +124,9 @@ def wrong(  # noqa: D417 - the rest are a mutant's fields
         fails=frozenset(fails.split()),
         provenance=provenance,
         harness=lambda: MemoryMutant(
-            store=lambda inner, shared: _Sparing(inner, shared, wrap), place=PerNamespace
+            store=lambda inner, shared: _Sparing(inner, shared, wrap),
+            place=PerNamespace,
+            wrapped=logs_of(*TEST_KINDS),
         ),
         probe=probe,
     )

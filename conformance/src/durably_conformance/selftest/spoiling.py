@@ -142,7 +142,7 @@ class SpoiledIds(SpoiledAppend):
         await self.inner.clear(self.session(session_id))
 
 
-class SpoiledRewind(SpoiledAppend):
+class SpoiledRewind(SessionMutation):
     """Leaves after a rewind what ``left`` says, and answers what ``told`` says."""
 
     @override
@@ -166,7 +166,7 @@ class SpoiledRewind(SpoiledAppend):
         raise NotImplementedError
 
 
-class SpoiledTrim(SpoiledAppend):
+class SpoiledTrim(SessionMutation):
     """Leaves after a trim of a readable session what ``left`` says."""
 
     @override

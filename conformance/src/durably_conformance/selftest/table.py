@@ -12,7 +12,10 @@ from durably_conformance.selftest.tracking import Tracked
 __all__ = ["Mutant", "Probe", "Tables", "Variant", "all_tables", "probe_length"]
 
 Probe = Callable[[Tracked], Awaitable[bool]]
-"""Whether the fault shows in a place; written without the suite, and false of a correct backend."""
+"""Whether the fault shows in a place; it runs no check, and is false of a correct backend.
+
+It may borrow the suite's words for what it stores and how that is read.
+"""
 
 
 class Mutant(msgspec.Struct, frozen=True, kw_only=True):
