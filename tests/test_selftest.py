@@ -78,6 +78,7 @@ def test_a_check_that_fails_a_correct_backend_proves_nothing():
     """What a check uses is known only once it passes; so one that does not is refused."""
 
     async def fails(t):
+        """It fails."""
         t.fail("it always does")
 
     with pytest.raises(ValueError, match="CHK-001 is failed on a correct backend: it always does"):
