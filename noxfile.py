@@ -24,20 +24,24 @@ CORE = nox.project.load_toml("core/pyproject.toml")
 PYTHONS = nox.project.python_versions(CORE)
 """The supported Pythons: the classifiers of core are the one truth."""
 
-PARALLEL = ["-n", "auto", "--dist", "loadgroup"]
+PARALLEL = ["-n", str(2 * (os.cpu_count() or 1)), "--dist", "loadgroup"]
+"""More workers than cores: many tests wait for a disk, a process or a time-out."""
+
 ONCE = [
     "cli*",
-    "conformance_cli",
-    "conformance_pytest",
+    "conformance_*",
     "kill",
+    "model*",
     "readme",
+    "redis_calls",
+    "redis_durability",
     "selftest",
     "sqlite_migrations",
     "sqlite_torture",
     "third_party",
 ]
 """Tests that start commands, kill processes, build environments or run wrong backends by the
-hundred: slow, and the same on every Python; README's commands even name theirs."""
+hundred, and models: slow, and the same on every Python; README's commands even name theirs."""
 
 LEFT_OUT = [f"--ignore-glob=*/test_{name}.py" for name in ONCE]
 

@@ -8,7 +8,8 @@ from builders import records, shape, user
 from disturbed import Small
 from durably import Limits, RecordTooLarge, Storage
 from durably_conformance import all_checks, run
-from durably_conformance.selftest.mutating import MemoryMutant, SQLiteMutant
+from durably_conformance.selftest.mutating import MemoryMutant
+from durably_conformance.selftest.mutating_sqlite import SQLiteMutant
 from durably_sqlite import SQLiteLogStore
 from durably_sqlite.testing import SQLitePlace
 
