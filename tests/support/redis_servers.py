@@ -43,9 +43,12 @@ def namespace() -> str:
 
 
 def free_port(*, also: int = 0) -> int:
-    """Return a port that is free, and so is the one so many above it."""
+    """Return a port that is free, and so is the one so many above it.
+
+    All lie below those that a system gives to outgoing connections.
+    """
     while True:
-        port = random.randrange(20_000, 45_000)  # noqa: S311 - no secret
+        port = random.randrange(10_000, 22_000)  # noqa: S311 - no secret
         with ExitStack() as stack:
             try:
                 for one in {port, port + also}:
@@ -61,7 +64,7 @@ class Server:
 
     def __init__(self, folder: Path, *options: str, cluster: bool = False) -> None:
         self.folder = folder
-        self.port = free_port(also=10_000 if cluster else 0)
+        self.port = free_port(also=10_000)
         self._options = ("--cluster-enabled", "yes", *options) if cluster else options
         self._process: subprocess.Popen | None = None
         folder.mkdir(parents=True, exist_ok=True)
