@@ -14,7 +14,7 @@ from durably import (
     ToolCallEntry,
     ToolResultEntry,
 )
-from durably.logstore import Batch, LogId, LogStore, NewRecord
+from durably.logstore import Batch, LogId, NewRecord
 
 __all__ = [
     "answer",
@@ -25,7 +25,6 @@ __all__ = [
     "for_each",
     "head",
     "log",
-    "plant",
     "result",
     "runs",
     "said",
@@ -91,15 +90,6 @@ async def fill(sessions: Session, session_id: str, text: str) -> None:
     for run_id, size in runs(text):
         entries = said(*(f"{run_id}{number}" for number in range(size)))
         await sessions.append(session_id, entries, run_id=run_id, meta={"of": run_id})
-
-
-async def plant(
-    store: LogStore, session_id: str, data: bytes, *, run_id: str = "r", entry_count: int = 1
-) -> None:
-    """Store bytes as a run of a session, whatever they say."""
-    record = NewRecord(key=run_id, data=data, entry_count=entry_count)
-    planted = Batch(records=(record,), at=1_700_000_000.0)
-    await store.append(LogId(kind="session", id=session_id), planted)
 
 
 async def for_each(

@@ -9,7 +9,7 @@ task that no caller's cancellation reaches.
 import asyncio
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from redis import exceptions
@@ -18,7 +18,19 @@ from redis.client import NEVER_DECODE
 from durably_redis._errors import DRIVER_ERRORS, is_passing
 from durably_redis._scripts import Script
 
-__all__ = ["Call", "Lane", "plain", "scripted"]
+__all__ = ["Call", "Client", "Lane", "Reply", "plain", "scripted"]
+
+Reply: TypeAlias = Any
+"""What the server answers: bytes, a number, None, or a list of such."""
+
+Argument: TypeAlias = Any
+"""What redis-py sends: bytes, text or a number."""
+
+Client: TypeAlias = Any
+"""A client of ``redis.asyncio``, a ``RedisCluster`` included; theirs are generic in replies."""
+
+Node: TypeAlias = Any
+"""A node of a Cluster, None where the key decides."""
 
 LARGEST_PIPELINE = 256
 LARGEST_BYTES = 8 * 1024 * 1024
@@ -35,15 +47,15 @@ class Call(msgspec.Struct):
     It may reach the server twice, so it must be harmless to repeat: every change carries a key.
     """
 
-    arguments: Sequence[Any]
+    arguments: Sequence[Argument]
     script: Script | None
-    answer: "asyncio.Future[Any] | None" = None
-    node: Any = None
+    answer: "asyncio.Future[Reply] | None" = None
+    node: Node = None
     deadline: float = 0.0
     has_source: bool = False
     failure: Exception | None = None
 
-    def command(self) -> tuple[Any, ...]:
+    def command(self) -> tuple[Argument, ...]:
         """Return what is sent: the digest of a script, or its text to a server without it."""
         if self.script is None:
             return tuple(self.arguments)
@@ -64,7 +76,7 @@ class Call(msgspec.Struct):
         """Whether somebody waits for the answer."""
         return self.answer is not None and not self.answer.done()
 
-    def give(self, reply: Any) -> None:  # noqa: ANN401 - what the server answered
+    def give(self, reply: Reply) -> None:
         """Hand the answer, or an error, to whoever waits for it."""
         if self.answer is None or self.answer.done():
             return
@@ -73,7 +85,7 @@ class Call(msgspec.Struct):
         else:
             self.answer.set_result(reply)
 
-    def is_to_be_repeated(self, reply: Any) -> bool:  # noqa: ANN401
+    def is_to_be_repeated(self, reply: Reply) -> bool:
         """Whether a reply is a failure that may pass; it is remembered."""
         if not isinstance(reply, Exception):
             return False
@@ -83,12 +95,12 @@ class Call(msgspec.Struct):
         return no_script or is_passing(reply)
 
 
-def plain(*arguments: Any, node: Any = None) -> Call:  # noqa: ANN401 - what redis-py takes
+def plain(*arguments: Argument, node: Node = None) -> Call:
     """Return a command of the server's own, for the one node of a Cluster where one is given."""
     return Call(arguments, None, node=node)
 
 
-def scripted(script: Script, keys: Sequence[bytes], *arguments: Any) -> Call:  # noqa: ANN401
+def scripted(script: Script, keys: Sequence[bytes], *arguments: Argument) -> Call:
     """Return a call of a script."""
     return Call((len(keys), *keys, *arguments), script)
 
@@ -96,7 +108,7 @@ def scripted(script: Script, keys: Sequence[bytes], *arguments: Any) -> Call:  #
 class Lane:
     """One command or pipeline at a time to the server; what waits meanwhile is the next one."""
 
-    def __init__(self, client: Any, timeout: float) -> None:  # noqa: ANN401 - a client of redis-py
+    def __init__(self, client: Client, timeout: float) -> None:
         self._client = client
         self._timeout = timeout
         self._idle = asyncio.Event()
@@ -111,7 +123,7 @@ class Lane:
         """Whether a call would be sent at once."""
         return self._idle.is_set()
 
-    async def send(self, *calls: Call) -> list[Any]:
+    async def send(self, *calls: Call) -> list[Reply]:
         """Send calls and return their answers, in order; raise the first error there is.
 
         It waits no longer than the time-out, whatever is sent before or tried again.
@@ -127,7 +139,7 @@ class Lane:
             if not calls[0].is_to_be_repeated(reply) or loop.time() >= deadline:
                 self._go_on()
                 return _unless_error(reply)
-        answers: list[asyncio.Future[Any]] = [loop.create_future() for _ in calls]
+        answers: list[asyncio.Future[Reply]] = [loop.create_future() for _ in calls]
         for call, answer in zip(calls, answers, strict=True):
             call.answer = answer
         self._waiting += calls
@@ -142,7 +154,7 @@ class Lane:
         if self._watch is not None:
             self._watch.cancel()
 
-    async def _send_alone(self, call: Call) -> Any:  # noqa: ANN401
+    async def _send_alone(self, call: Call) -> Reply:
         """Send a call in its caller's task; whoever comes meanwhile waits."""
         self._idle.clear()
         try:
@@ -226,7 +238,7 @@ class Lane:
             await asyncio.sleep(random.uniform(pause / 2, pause))  # noqa: S311 - jitter
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    async def _attempt(self, calls: Sequence[Call], deadline: float) -> Sequence[Any]:
+    async def _attempt(self, calls: Sequence[Call], deadline: float) -> Sequence[Reply]:
         """Send calls once; an error of the connection is the reply to each."""
         try:
             async with asyncio.timeout_at(deadline):
@@ -236,13 +248,13 @@ class Lane:
                 pipeline = self._client.pipeline(transaction=False)
                 for call in calls:
                     pipeline.execute_command(*call.command(), **call.options())
-                replies: Sequence[Any] = await pipeline.execute(raise_on_error=False)
+                replies: Sequence[Reply] = await pipeline.execute(raise_on_error=False)
         except DRIVER_ERRORS as error:
             return [error for _ in calls]
         return replies
 
 
-def _answer(calls: Sequence[Call], replies: Sequence[Any]) -> list[Call]:
+def _answer(calls: Sequence[Call], replies: Sequence[Reply]) -> list[Call]:
     """Give the callers their answers; return the calls to repeat."""
     failed: list[Call] = []
     for call, reply in zip(calls, replies, strict=True):
@@ -253,7 +265,7 @@ def _answer(calls: Sequence[Call], replies: Sequence[Any]) -> list[Call]:
     return failed
 
 
-def _unless_error(reply: Any) -> list[Any]:  # noqa: ANN401
+def _unless_error(reply: Reply) -> list[Reply]:
     if isinstance(reply, Exception):
         raise reply
     return [reply]

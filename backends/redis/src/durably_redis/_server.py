@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 from redis import exceptions
 
 from durably import StorageClosed, WrongLoop
-from durably_redis._calls import Call, Lane
+from durably_redis._calls import Call, Client, Lane, Reply
 from durably_redis._errors import DRIVER_ERRORS, translate
 from durably_redis._layout import check_layout, mark_layout
 
@@ -22,7 +21,9 @@ class Server:
     owner's to close.
     """
 
-    def __init__(self, client: Any, place: str, *, timeout: float, lanes: int, given: bool) -> None:  # noqa: ANN401
+    def __init__(
+        self, client: Client, place: str, *, timeout: float, lanes: int, given: bool
+    ) -> None:
         self._client = client
         self._place = place
         self._given = given
@@ -35,11 +36,11 @@ class Server:
         self._closed = False
 
     @property
-    def client(self) -> Any:  # noqa: ANN401 - redis-py's is generic in its replies
+    def client(self) -> Client:
         """The client of redis-py."""
         return self._client
 
-    async def send(self, *calls: Call, writing: bool = False, wide: bool = False) -> list[Any]:
+    async def send(self, *calls: Call, writing: bool = False, wide: bool = False) -> list[Reply]:
         """Return the answers to some calls; ``wide`` ones have large answers.
 
         Raises:
@@ -52,14 +53,14 @@ class Server:
         await self._get_ready(writing=writing)
         return await self._send(self._wide_lane() if wide else self._lanes[0], calls)
 
-    async def ask(self, *calls: Call) -> list[Any]:
+    async def ask(self, *calls: Call) -> list[Reply]:
         """Return the answer to each call, or why the server did not give it.
 
         Raises: as ``send``, but for what the server itself refuses.
         """
         await self._get_ready(writing=False)
         sent = [asyncio.ensure_future(self._lanes[0].send(call)) for call in calls]
-        answers: list[Any] = []
+        answers: list[Reply] = []
         for answer in await asyncio.gather(*sent, return_exceptions=True):
             if isinstance(answer, exceptions.ResponseError):
                 answers.append(answer)
@@ -113,10 +114,10 @@ class Server:
     def _wide_lane(self) -> Lane:
         return next((lane for lane in self._lanes[1:] if lane.is_idle), self._lanes[-1])
 
-    async def _send_one(self, call: Call) -> Any:  # noqa: ANN401 - what the server answers
+    async def _send_one(self, call: Call) -> Reply:
         return (await self._send(self._lanes[0], [call]))[0]
 
-    async def _send(self, lane: Lane, calls: Sequence[Call]) -> list[Any]:
+    async def _send(self, lane: Lane, calls: Sequence[Call]) -> list[Reply]:
         try:
             return await lane.send(*calls)
         except DRIVER_ERRORS as error:

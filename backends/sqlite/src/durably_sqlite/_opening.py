@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+from pathlib import Path
 from urllib.parse import quote
 
 from durably import ForeignData, Unavailable, Unsupported
@@ -48,7 +49,7 @@ def _look(path: str, place: str) -> None:
     left to the look within the transaction.
     """
     real = os.path.realpath(path)
-    beside = {end for end in ("wal", "shm", "journal") if os.path.exists(f"{real}-{end}")}  # noqa: PTH110
+    beside = {end for end in ("wal", "shm", "journal") if Path(f"{real}-{end}").exists()}
     how = "&immutable=1"
     if beside >= {"wal", "shm"} or "journal" in beside:
         how = "&readonly_shm=1"

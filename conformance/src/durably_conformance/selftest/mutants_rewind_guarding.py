@@ -8,10 +8,10 @@ from typing_extensions import override
 
 from durably import CorruptRecord, InvalidLimit, RevisionConflict, Rewound
 from durably.logstore import Applied, LogId, Rewrite
-from durably_conformance.building import fill, plant, runs, said, shape
+from durably_conformance.building import fill, runs, said, shape
 from durably_conformance.selftest.delegating import SessionMutation, StoreMutation
 from durably_conformance.selftest.noticing import logs_of
-from durably_conformance.selftest.spoiling import readable, rebuild, scratch, wrong
+from durably_conformance.selftest.spoiling import readable, rebuild, scratch, store_raw, wrong
 from durably_conformance.selftest.tracking import Tracked
 
 
@@ -171,7 +171,7 @@ async def writes_other_bytes(place: Tracked) -> bool:
     """Cut short a run with a number written in an odd way."""
     handle = await place.connect()
     items = b'{"type":"x","n":1.0E2},{"type":"x"}'
-    await plant(handle.log_store, "s", b'{"entries":[' + items + b"]}", entry_count=2)
+    await store_raw(handle.log_store, "s", b'{"entries":[' + items + b"]}", entry_count=2)
     await handle.sessions.rewind("s", keep_entries=1)
     stored = await handle.log_store.read(LogId(kind="session", id="s"))
     return b"1.0E2" not in ((stored.records[0].data if stored else None) or b"")
@@ -180,7 +180,7 @@ async def writes_other_bytes(place: Tracked) -> bool:
 async def cuts_what_it_cannot_read(place: Tracked) -> bool:
     """Cut into a run that is not JSON."""
     handle = await place.connect()
-    await plant(handle.log_store, "s", b"broken", entry_count=2)
+    await store_raw(handle.log_store, "s", b"broken", entry_count=2)
     try:
         await handle.sessions.rewind("s", keep_entries=1)
     except CorruptRecord:

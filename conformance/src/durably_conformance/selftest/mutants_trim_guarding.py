@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from durably import CorruptRecord, Entry, InvalidLimit, JsonObject, Segment, ToolResultEntry
 from durably.logstore import Applied, LogId, Rewrite
-from durably_conformance.building import plant, result, said
+from durably_conformance.building import result, said
 from durably_conformance.selftest.delegating import SessionMutation, StoreMutation
 from durably_conformance.selftest.noticing import logs_of
 from durably_conformance.selftest.spoiling import (
@@ -17,6 +17,7 @@ from durably_conformance.selftest.spoiling import (
     readable,
     rebuild,
     scratch,
+    store_raw,
     wrong,
 )
 from durably_conformance.selftest.tracking import Tracked
@@ -137,7 +138,7 @@ async def writes_other_bytes(place: Tracked) -> bool:
     handle = await place.connect()
     trimmed = b'{"type":"tool_result","call_id":"c","output":"%s"}' % LONG.encode()
     data = b'{"entries":[{"type":"x","n":1.0E2},' + trimmed + b"]}"
-    await plant(handle.log_store, "s", data, entry_count=2)
+    await store_raw(handle.log_store, "s", data, entry_count=2)
     await handle.sessions.trim_tool_results("s", keep_chars=10, keep_runs=0)
     stored = await handle.log_store.read(LogId(kind="session", id="s"))
     return b"1.0E2" not in ((stored.records[0].data if stored else None) or b"")
@@ -146,7 +147,7 @@ async def writes_other_bytes(place: Tracked) -> bool:
 async def says_nothing(place: Tracked) -> bool:
     """Trim a run that is not JSON."""
     handle = await place.connect()
-    await plant(handle.log_store, "s", b"broken")
+    await store_raw(handle.log_store, "s", b"broken")
     try:
         return await handle.sessions.trim_tool_results("s", keep_runs=0) == 0
     except CorruptRecord:

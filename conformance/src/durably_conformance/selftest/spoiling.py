@@ -17,6 +17,7 @@ from durably import (
     Storage,
     ToolResultEntry,
 )
+from durably.logstore import Batch, LogId, LogStore, NewRecord
 from durably_conformance.selftest.delegating import SessionMutation
 from durably_conformance.selftest.mutating import MemoryMutant
 from durably_conformance.selftest.table import Mutant, Probe
@@ -29,6 +30,7 @@ __all__ = [
     "readable",
     "rebuild",
     "scratch",
+    "store_raw",
     "with_results",
     "wrong",
 ]
@@ -216,3 +218,12 @@ def with_results(segment: Segment, results: Sequence[ToolResultEntry]) -> Segmen
         for entry in segment.entries
     ]
     return msgspec.structs.replace(segment, entries=entries)
+
+
+async def store_raw(
+    store: LogStore, session_id: str, data: bytes, *, run_id: str = "r", entry_count: int = 1
+) -> None:
+    """Store bytes as a run of a session, whatever they say."""
+    record = NewRecord(key=run_id, data=data, entry_count=entry_count)
+    planted = Batch(records=(record,), at=1_700_000_000.0)
+    await store.append(LogId(kind="session", id=session_id), planted)
