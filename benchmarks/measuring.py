@@ -13,7 +13,8 @@ __all__ = ["Row", "compare", "print_table", "timed", "timed_async", "timed_in_al
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One job: times in seconds per operation, and their ratio as it was asked for.
 
-    ``at_most`` of a ratio ours / floor, or ``at_least`` of one floor / ours.
+    ``at_most`` of a ratio ours / floor, or ``at_least`` of one floor / ours; nothing is asked of
+    what only explains another row.
     """
 
     job: str
@@ -25,13 +26,15 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def asked(self) -> str:
-        return f"<= {self.at_most:g}" if self.at_most is not None else f">= {self.at_least:g}"
+        if self.at_most is not None:
+            return f"<= {self.at_most:g}"
+        return f">= {self.at_least:g}" if self.at_least else ""
 
     @property
     def is_met(self) -> bool:
         if self.at_most is not None:
             return self.ratio <= self.at_most
-        return self.at_least is not None and self.ratio >= self.at_least
+        return self.at_least is None or self.ratio >= self.at_least
 
 
 async def compare(
@@ -45,7 +48,7 @@ async def compare(
 ) -> Row:
     """Alternate rounds of both, each returning its seconds per operation."""
     pairs = [(await ours(), floor()) for _ in range(rounds)]
-    ratios = [mine / bare if at_most is not None else bare / mine for mine, bare in pairs]
+    ratios = [mine / bare if at_least is None else bare / mine for mine, bare in pairs]
     return Row(
         job=job,
         ours=statistics.median(mine for mine, _ in pairs),

@@ -8,12 +8,16 @@ import statistics
 import tempfile
 import time
 import tracemalloc
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import aiosqlite
 import msgspec
+from typing_extensions import override
 
 import durably
-from durably.logstore import LogId, Range
+from durably.logstore import Applied, Batch, LogId, Range
+from durably.memory import MemoryLogStore
 from measuring import Row, compare, print_table, timed, timed_async, timed_in_all, written
 from workload import HEAD, SEGMENT, STEP
 
@@ -52,14 +56,19 @@ class Floor:
 
     def append(self) -> None:
         """Append one segment idempotently by its run id."""
-        run = f"run {next(self._names)}"
+        self.append_many(1)
+
+    def append_many(self, count: int) -> None:
+        """Append so many segments in one transaction, each idempotently by its run id."""
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
-        known = "SELECT seq FROM segments WHERE session = 's' AND run = ?"
-        if execute(known, (run,)).fetchone() is None:
-            newest = "SELECT coalesce(max(seq), 0) + 1 FROM segments WHERE session = 's'"
-            (seq,) = execute(newest).fetchone()
-            execute("INSERT INTO segments VALUES ('s', ?, ?, ?)", (seq, run, self._body))
+        for _ in range(count):
+            run = f"run {next(self._names)}"
+            known = "SELECT seq FROM segments WHERE session = 's' AND run = ?"
+            if execute(known, (run,)).fetchone() is None:
+                newest = "SELECT coalesce(max(seq), 0) + 1 FROM segments WHERE session = 's'"
+                (seq,) = execute(newest).fetchone()
+                execute("INSERT INTO segments VALUES ('s', ?, ?, ?)", (seq, run, self._body))
         execute("COMMIT")
 
     def save(self, run: str) -> None:
@@ -79,6 +88,15 @@ class Floor:
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+
+class Nowhere(MemoryLogStore):
+    """A store that says yes, and lets others have their turn."""
+
+    @override
+    async def append(self, log: LogId, batch: Batch) -> Applied:
+        await asyncio.sleep(0)
+        return Applied(revision=1, seq=1)
 
 
 class Bench:
@@ -101,24 +119,52 @@ class Bench:
             at_most=1.5,
         )
 
+    async def bound(self) -> Row:
+        """Do what no append can be without.
+
+        It is the contract over a store that keeps nothing, an empty hop to the driver's thread,
+        and the floor's statements.
+        """
+        nowhere = durably.Storage(Nowhere())
+        async with aiosqlite.connect(":memory:") as idle:
+
+            async def parts() -> None:
+                await nowhere.sessions.append("s", SEGMENT)
+                await idle.commit()
+                self._floor.append()
+
+            return await compare(
+                "bound: contract, empty hop, floor",
+                lambda: timed_async(parts, 200),
+                lambda: timed(self._floor.append, 200),
+                rounds=self._rounds,
+            )
+
+    async def bound_together(self) -> Row:
+        """Do what many appends at once cannot be without: contract, and one shared commit."""
+        nowhere = durably.Storage(Nowhere())
+
+        async def parts() -> float:
+            elapsed = await _together(nowhere, 20)
+            return elapsed + timed_in_all(lambda: self._floor.append_many(CALLERS), 20) / CALLERS
+
+        return await compare(
+            f"bound: contract, floor, {CALLERS} to a commit",
+            parts,
+            lambda: timed_in_all(self._floor.append, CALLERS * 20),
+            rounds=self._rounds,
+            at_least=0,
+        )
+
     async def append_together(self) -> Row:
         """Append with many callers at once, each to its session, against the serial floor."""
         return await compare(
             f"appends, {CALLERS} callers, throughput",
-            lambda: self._together(20),
+            lambda: _together(self._storage, 20),
             lambda: timed_in_all(self._floor.append, CALLERS * 20),
             rounds=self._rounds,
             at_least=4,
         )
-
-    async def _together(self, count: int) -> float:
-        async def call(number: int) -> None:
-            for _ in range(count):
-                await self._storage.sessions.append(f"s{number}", SEGMENT)
-
-        began = time.perf_counter()
-        await asyncio.gather(*map(call, range(CALLERS)))
-        return (time.perf_counter() - began) / (CALLERS * count)
 
     async def save(self, steps: int) -> Row:
         """Save checkpoint steps of a run that has so many already."""
@@ -135,23 +181,46 @@ class Bench:
             at_most=1.5,
         )
 
-    async def load(self, segments: int) -> Row:
-        """Load a session, typed, against the bare fetch of its rows by the same engine."""
+    async def load(self, segments: int) -> list[Row]:
+        """Load a session, typed, against the bare fetch of its rows by the same engine.
+
+        The bound is that fetch and one typed decoding of each row.
+        """
         for _ in range(segments):
             await self._storage.sessions.append("long", SEGMENT)
         bare = sqlite3.connect(self._path)
         (number,) = bare.execute("SELECT number FROM durably_logs WHERE id = 'long'").fetchone()
         bounds = (number << 32, number + 1 << 32)
         query = "SELECT key, data FROM durably_records WHERE place BETWEEN ? AND ?"
-        row = await compare(
-            f"load of {segments} segments",
-            lambda: timed_async(lambda: self._storage.sessions.segments("long"), 5),
-            lambda: timed(lambda: bare.execute(query, bounds).fetchall(), 5),
-            rounds=self._rounds,
-            at_most=2.2,
-        )
+        decoder = msgspec.json.Decoder(dict[str, list[durably.Entry]])
+
+        def fetch() -> list[tuple[str, bytes]]:
+            return bare.execute(query, bounds).fetchall()
+
+        async def fetch_and_decode() -> None:
+            for _, data in fetch():
+                decoder.decode(data)
+
+        async def against_fetch(
+            job: str, ours: Callable[[], Awaitable[object]], at_most: float | None
+        ) -> Row:
+            return await compare(
+                job,
+                lambda: timed_async(ours, 5),
+                lambda: timed(fetch, 5),
+                rounds=self._rounds,
+                at_most=at_most,
+            )
+
+        async def load() -> None:
+            await self._storage.sessions.segments("long")
+
+        rows = [
+            await against_fetch(f"load of {segments} segments", load, 2.2),
+            await against_fetch("bound: bare fetch, typed decoding", fetch_and_decode, None),
+        ]
         bare.close()
-        return row
+        return rows
 
     async def memory(self) -> None:
         """Print the peak memory of a load beside the payload."""
@@ -191,6 +260,18 @@ class Bench:
         return written() - before
 
 
+async def _together(storage: durably.Storage, count: int) -> float:
+    """Return the seconds per append of many callers, each with so many for its session."""
+
+    async def call(number: int) -> None:
+        for _ in range(count):
+            await storage.sessions.append(f"s{number}", SEGMENT)
+
+    began = time.perf_counter()
+    await asyncio.gather(*map(call, range(CALLERS)))
+    return (time.perf_counter() - began) / (CALLERS * count)
+
+
 async def run(rounds: int) -> None:
     """Run every job and print what came of it."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
@@ -202,9 +283,10 @@ async def run(rounds: int) -> None:
             print("ours: ", ", ".join(f"{name} {value}" for name, value in facts.items()))
             print("floor:", floor.pragmas())
             bench = Bench(storage, floor, rounds, path)
-            rows = [await bench.append(), await bench.append_together()]
+            rows = [await bench.append(), await bench.bound()]
+            rows += [await bench.append_together(), await bench.bound_together()]
             rows += [await bench.save(steps) for steps in (25, 110, 400)]
-            rows.append(await bench.load(1000))
+            rows += await bench.load(1000)
             print_table(rows)
             await bench.memory()
             await bench.bytes_written()

@@ -131,6 +131,7 @@ def _admission(tip: Tip | None, batch: Batch, known: Mapping[str, Known]) -> Adm
     before = _created(batch.at) if tip is None else tip.state
     revision = before.revision + 1
     fresh = [record for record in batch.records if record.key not in known]
+    record_count = before.record_count + len(fresh)
     records = tuple(
         Record(
             seq=seq,
@@ -143,21 +144,21 @@ def _admission(tip: Tip | None, batch: Batch, known: Mapping[str, Known]) -> Adm
         for seq, new in enumerate(fresh, before.next_seq)
     )
     seq = _last_seq(batch, known, records)
-    state = msgspec.structs.replace(
-        before,
+    state = LogState(
         revision=revision,
         epoch=revision if tip is None else before.epoch,
-        next_seq=before.next_seq + len(records),
-        record_count=before.record_count + len(records),
-        entry_count=before.entry_count + sum(record.entry_count for record in records),
+        next_seq=before.next_seq + len(fresh),
+        record_count=record_count,
+        entry_count=before.entry_count + sum(record.entry_count for record in fresh),
         head=before.head if batch.head is None else batch.head,
+        created_at=before.created_at,
         updated_at=batch.at,
     )
-    keep = state.record_count if batch.keep_last is None else batch.keep_last
+    keep = record_count if batch.keep_last is None else batch.keep_last
     return Admission(
         tip=_remember(tip, state, batch.key, seq),
         records=records,
-        excess=max(0, state.record_count - keep),
+        excess=max(0, record_count - keep),
         applied=Applied(revision=revision, seq=seq),
     )
 

@@ -18,6 +18,8 @@ OLDEST_SQLITE = (3, 35, 0)
 OLDEST_SHARED_MEMORY = (3, 36, 0)
 SYNCHRONOUS = {"normal": 1, "full": 2, "extra": 3}
 JOURNAL_MODES = ("wal", "delete", "truncate", "persist")
+CACHED_KIB = 16 * 1024
+"""Of pages: SQLite's own 2 MiB hold 500 segments, and a longer session is read anew each time."""
 
 
 def prepare(connection: Connection, settings: Settings) -> None:
@@ -83,6 +85,7 @@ def _prepare(connection: Connection, settings: Settings) -> None:
     if settings.synchronous != "normal":  # on macOS a plain fsync does not reach the disk
         _set(connection, "fullfsync", "1", 1)
         _set(connection, "checkpoint_fullfsync", "1", 1)
+    _set(connection, "cache_size", str(-CACHED_KIB), -CACHED_KIB)
     if version < _layout.VERSION:
         _layout.migrate(connection, settings)
     connection.check_layout = _Layout(connection, str(settings)).check
