@@ -15,6 +15,7 @@ import botocore.session  # type: ignore[import-untyped]  # as above
 from botocore.config import Config  # type: ignore[import-untyped]  # it has no types
 from typing_extensions import override
 
+from durably import StorageClosed
 from durably_s3._bucket import Bucket, Found, Listing, Lost, Named
 from durably_s3._errors import DRIVER_ERRORS, code_of, is_lost, translate
 from durably_s3._settings import Settings
@@ -45,6 +46,7 @@ class BotoBucket(Bucket):
         self._settings = settings
         self._given = client is not None
         self._client = client
+        self._closed = False
         self._making = threading.Lock()
         self._pool = ThreadPoolExecutor(settings.workers, thread_name_prefix="durably-s3")
 
@@ -158,10 +160,13 @@ class BotoBucket(Bucket):
 
     @override
     async def work(self, task: Callable[[], T]) -> T:
+        if self._closed:
+            raise StorageClosed
         return await asyncio.get_running_loop().run_in_executor(self._pool, task)
 
     @override
     async def aclose(self) -> None:
+        self._closed = True
         self._pool.shutdown(wait=False)
         if self._client is not None and not self._given:
             self._client.close()
