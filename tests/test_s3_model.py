@@ -4,7 +4,7 @@ import pytest
 
 from durably_s3 import S3LogStore, Settings, _planning
 from log_machine import LogStores, agree
-from s3_memory import MemoryBucket, Shelf
+from s3_memory import FaultyBucket, Shelf
 
 
 class OnS3(LogStores):
@@ -12,9 +12,7 @@ class OnS3(LogStores):
         if not hasattr(self, "shelf"):
             self.shelf = Shelf()
         settings = Settings(bucket="bucket", prefix="some/where")
-        self.others = [
-            S3LogStore(settings, bucket=MemoryBucket(self.shelf)) for _ in range(2)
-        ]
+        self.others = [S3LogStore(settings, bucket=FaultyBucket(self.shelf)) for _ in range(2)]
 
 
 @pytest.mark.timeout(120)

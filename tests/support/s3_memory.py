@@ -1,12 +1,13 @@
-"""A bucket in memory that keeps S3's rules, and can fail, lose answers, be late or lie."""
+"""A bucket in memory that can fail, lose answers, be late or lie."""
 
 import asyncio
-import itertools
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from durably import Unavailable
-from durably_s3._bucket import Bucket, Found, Listing, Lost, Named, Unsure
+from durably_s3._bucket import Unsure
+from durably_s3.testing import MemoryBucket, Shelf
+
+__all__ = ["Crash", "FaultyBucket", "Request", "Shelf", "unsure"]
 
 
 class Crash(BaseException):
@@ -24,26 +25,14 @@ class Request:
     span: tuple[int, int] | None = None
 
 
-@dataclass
-class Shelf:
-    """The objects that handles share."""
-
-    objects: dict[str, tuple[bytes, str, float]] = field(default_factory=dict)
-    etags: itertools.count = field(default_factory=itertools.count)
-    now: float = field(default_factory=time.time)
-
-    def dump(self) -> dict[str, bytes]:
-        return {key: data for key, (data, _, _) in sorted(self.objects.items())}
-
-
-class MemoryBucket(Bucket):
+class FaultyBucket(MemoryBucket):
     """One handle onto a shelf; ``before`` and ``after`` are called around every request.
 
     What they raise the caller gets: ``before`` it is carried out, or once it was.
     """
 
-    def __init__(self, shelf: Shelf | None = None, *, before=None, after=None):
-        self.shelf = shelf or Shelf()
+    def __init__(self, shelf=None, *, before=None, after=None):
+        super().__init__(shelf)
         self.log: list[Request] = []
         self.before = before or nothing
         self.after = after or nothing
@@ -52,82 +41,33 @@ class MemoryBucket(Bucket):
     def count(self, what: str, part: str = "") -> int:
         return sum(one.what == what and part in one.key for one in self.log)
 
-    async def _asked(self, request: Request, answer):
+    async def _asked(self, request, answer):
         await asyncio.sleep(0)
         self.log.append(request)
         self.before(request)
-        result = answer()
+        result = await answer
         self.after(request)
         await asyncio.sleep(0)
         return result
 
     async def get(self, key, *, span=None, unless=None):
-        def answer():
-            if key not in self.shelf.objects:
-                return None
-            data, etag, _ = self.shelf.objects[key]
-            if etag == unless:
-                return Found(b"", etag)
-            return Found(data if span is None else data[slice(*span)], etag)
+        return await self._asked(
+            Request("get", key, unless, span=span), super().get(key, span=span, unless=unless)
+        )
 
-        return await self._asked(Request("get", key, span=span), answer)
-
-    async def put(self, key, data, *, match=None, absent=False, sealed=False):  # noqa: ARG002
-        condition = "*" if absent else match
-
-        def answer():
-            self.check(key, condition)
-            etag = f"e{next(self.shelf.etags)}"
-            self.shelf.objects[key] = (data, etag, self.shelf.now)
-            return etag
-
-        return await self._asked(Request("put", key, condition, data), answer)
-
-    def check(self, key, condition):
-        there = self.shelf.objects.get(key)
-        if condition == "*" and there is not None:
-            raise Lost
-        if condition not in (None, "*") and (there is None or there[1] != condition):
-            raise Lost
+    async def put(self, key, data, *, match=None, absent=False, sealed=False):
+        answer = super().put(key, data, match=match, absent=absent, sealed=sealed)
+        return await self._asked(Request("put", key, "*" if absent else match, data), answer)
 
     async def delete(self, key, *, match):
-        def answer():
-            self.check(key, match)
-            self.shelf.objects.pop(key, None)
-
-        await self._asked(Request("delete", key, match), answer)
+        await self._asked(Request("delete", key, match), super().delete(key, match=match))
 
     async def delete_all(self, keys):
-        def answer():
-            for key in keys:
-                self.shelf.objects.pop(key, None)
-
-        await self._asked(Request("delete_all", " ".join(keys)), answer)
+        await self._asked(Request("delete_all", " ".join(keys)), super().delete_all(keys))
 
     async def list(self, prefix, *, after="", token=None, limit=1000):
-        def answer():
-            start = after if token is None else token
-            keys = [key for key in self.order(self.shelf.objects) if key.startswith(prefix)]
-            if token is not None:
-                keys = keys[keys.index(token) + 1 :]
-            else:
-                keys = [key for key in keys if key > start]
-            page = keys[:limit]
-            rows = tuple(self.named(key) for key in page)
-            more = page[-1] if len(keys) > limit else None
-            return Listing(objects=rows, token=more, now=self.shelf.now)
-
+        answer = super().list(prefix, after=after, token=token, limit=limit)
         return await self._asked(Request("list", prefix), answer)
-
-    def order(self, keys):
-        return sorted(keys, key=str.encode)
-
-    def named(self, key):
-        data, _, modified = self.shelf.objects[key]
-        return Named(key=key, size=len(data), modified=modified)
-
-    async def work(self, task):
-        return task()
 
     async def aclose(self):
         self.closed = True

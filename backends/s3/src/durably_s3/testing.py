@@ -1,4 +1,4 @@
-"""Isolated prefixes of a bucket for tests."""
+"""For tests: isolated prefixes of a bucket, and a bucket in memory."""
 
 import time
 import uuid
@@ -15,9 +15,10 @@ from durably_s3._boto import BotoBucket
 from durably_s3._bucket import Bucket, Named
 from durably_s3._listing import every
 from durably_s3._patience import Patience
+from durably_s3._shelf import MemoryBucket, Shelf
 from durably_s3._url import settings_of
 
-__all__ = ["S3Place"]
+__all__ = ["MemoryBucket", "S3Place", "Shelf"]
 
 PATIENCE = 30.0
 """Seconds."""
