@@ -44,7 +44,11 @@ class FaultyBucket(MemoryBucket):
     async def _asked(self, request, answer):
         await asyncio.sleep(0)
         self.log.append(request)
-        self.before(request)
+        try:
+            self.before(request)
+        except BaseException:
+            answer.close()
+            raise
         result = await answer
         self.after(request)
         await asyncio.sleep(0)

@@ -92,7 +92,7 @@ class MemoryBucket(Bucket):
             now=self.shelf.now(),
         )
 
-    def order(self, keys: Iterable[str]) -> list[str]:
+    def order(self, keys: Iterable[str]) -> Sequence[str]:
         """Return keys in the order in which they are listed."""
         return sorted(keys, key=str.encode)
 
