@@ -30,15 +30,27 @@ PARALLEL = ["-n", str(2 * (os.cpu_count() or 1)), "--dist", "loadgroup"]
 ONCE = [
     "cli*",
     "conformance_*",
+    "history_walks",
     "kill",
     "model*",
     "readme",
     "redis_calls",
     "redis_durability",
+    "s3_cancelling",
+    "s3_costs",
+    "s3_crashes",
+    "s3_garbage",
+    "s3_handles",
+    "s3_kill",
+    "s3_lost_answers",
+    "s3_races",
+    "s3_seaweed",
+    "s3_servers",
     "selftest",
     "sqlite_migrations",
     "sqlite_torture",
     "third_party",
+    "transfer",
 ]
 """Tests that start commands, kill processes, build environments or run wrong backends by the
 hundred, and models: slow, and the same on every Python; README's commands even name theirs."""
@@ -125,6 +137,15 @@ def conformance(session):
     temporary = Path(session.create_tmp()).absolute()
     for url in session.posargs or ("memory://", f"sqlite:///{temporary}/storage.db"):
         session.run("durably-conformance", "run", "--profile", "full", url)
+
+
+@nox.session(python=PYTHONS[0])
+def conformance_s3(session):
+    """Judge the S3 backend as a stranger does, on moto and on SeaweedFS: all that takes minutes."""
+    install(session, "test")
+    program = str(ROOT / "tests" / "support" / "s3_harness.py")
+    for server in ("moto", "seaweedfs"):
+        session.run("python", program, server, "--profile", "full", *session.posargs)
 
 
 @nox.session(python=PYTHONS[0])
@@ -219,7 +240,7 @@ def types(session):
 def bench(session):
     """Measure the store operations beside the bare engines: ratios, and what was asked of them."""
     install(session, "test", "server")
-    for name in ("sqlite", "redis"):
+    for name in ("sqlite", "redis", "s3"):
         session.run("python", f"benchmarks/{name}.py", *session.posargs)
 
 

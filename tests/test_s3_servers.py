@@ -22,17 +22,8 @@ from botocore.exceptions import (
     ResponseStreamingError,
 )
 
-from s3_proxy import (
-    Exchange,
-    Proxy,
-    answer,
-    cut,
-    drop_answer,
-    drop_request,
-    hold,
-    late,
-    strip_conditions,
-)
+from s3_faults import answer, cut, drop_answer, drop_request, hold, late, stall, strip_conditions
+from s3_proxy import Exchange, Proxy
 from s3_servers import Moto
 
 pytest_plugins = ["s3_fixtures"]
@@ -319,6 +310,7 @@ def test_the_proxy_records_what_passes(proxy, objects):
     assert delete == exchange(method="DELETE", condition=f"If-Match: {etag}", status=204)
     assert (listed.method, listed.key, listed.status) == ("GET", "", 200)
     assert (listed.query["list-type"], listed.query["prefix"]) == ("2", objects.prefix)
+    assert (put.headers["content-length"], put.headers["if-none-match"]) == ("5", "*")
 
 
 def test_the_proxy_counts(proxy, objects):
@@ -480,6 +472,18 @@ def test_a_client_that_gave_up_got_nothing(proxy, objects):
     until(lambda: proxy.log)
     assert [(one.status, one.delivered) for one in proxy.log] == [(200, False)]
     assert list(impatient.stored().values()) == [b"held"]
+
+
+def test_a_stalled_answer_comes_late(proxy, objects):
+    """The server has done it before the client is told; who does not wait for that got nothing."""
+    impatient, event = Objects(proxy.server, proxy.client(read_timeout=0.1)), Event()
+    proxy.plan(stall(event))
+    with pytest.raises(ReadTimeoutError):
+        impatient.put("key", b"stalled")
+    assert list(impatient.stored().values()) == [b"stalled"]
+    event.set()
+    until(lambda: proxy.log)
+    assert [(one.status, one.delivered) for one in proxy.log] == [(200, False)]
 
 
 def test_conditions_can_be_ignored_for_ever(proxy, objects):

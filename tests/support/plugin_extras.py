@@ -1,6 +1,7 @@
 """What an extra must bring to an environment that was empty: ``EXTRA VERSION``."""
 
 import asyncio
+import os
 import subprocess
 import sys
 from importlib import metadata
@@ -31,6 +32,15 @@ def redis() -> bool:
         return True
 
 
+def s3() -> bool:
+    """Whether boto3 is there: it says that nobody listens at a port that is reserved."""
+    os.environ |= {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
+    try:
+        return asyncio.run(keeps("s3://bucket?endpoint_url=http://127.0.0.1:1&timeout=0.1"))
+    except durably.Unavailable as error:
+        return "does not answer" in str(error)
+
+
 def yaml() -> bool:
     from durably.config import StorageConfig  # noqa: PLC0415 - not needed by the other extras
 
@@ -47,7 +57,7 @@ def cli() -> bool:
 def main(extra: str, version: str) -> None:
     if metadata.version("durably") != version:
         sys.exit(f"durably {metadata.version('durably')} was installed, not {version}")
-    if not {one.__name__: one for one in (redis, sqlite, yaml, cli)}[extra]():
+    if not {one.__name__: one for one in (redis, s3, sqlite, yaml, cli)}[extra]():
         sys.exit(f"durably[{extra}] does not work")
     print(f"durably[{extra}] works from a wheelhouse")  # noqa: T201 - its result
 

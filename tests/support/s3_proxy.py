@@ -1,14 +1,14 @@
 """An HTTP proxy before an S3 server: it records what passes, and goes wrong where told.
 
 A fault is an async function of a Call: it returns the reply that the client is to get, or None
-for the end of the client's connection. Those below are what S3, or the way to it, may do.
+for the end of the client's connection. ``s3_faults`` has what S3, or the way to it, may do.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
-from threading import Event, Thread
+from dataclasses import dataclass, field, replace
+from threading import Thread
 from typing import Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -32,6 +32,8 @@ class Exchange:
     range: str | None
     sent: int
     """Bytes of the request's body."""
+    headers: dict[str, str] = field(default_factory=dict, compare=False)
+    """What the client sent, the names in lower case."""
     status: int | None = None
     """What the server answered; None where it was not asked, or did not answer."""
     received: int = 0
@@ -84,71 +86,6 @@ class Call:
 
 Fault = Callable[[Call], Awaitable[Message | None]]
 Predicate = Callable[[Exchange], bool]
-
-
-async def drop_answer(call: Call) -> None:
-    """Let the server do it, and let the client never know."""
-    await call.forward()
-
-
-async def drop_request(call: Call) -> None:
-    """Close the client's connection, and ask the server nothing."""
-
-
-async def strip_conditions(call: Call) -> Message:
-    """Be a server that ignores conditions; signatures cover them, so it must not check these."""
-    return await call.forward(call.request.without(*CONDITIONS))
-
-
-def answer(status: int, code: str) -> Fault:
-    """Answer with an error of S3, and ask the server nothing."""
-    text = f"<Error><Code>{code}</Code><Message>{code} by the proxy</Message></Error>".encode()
-
-    async def fault(call: Call) -> Message:
-        body = b"" if call.request.first.startswith("HEAD ") else text
-        headers = (("Content-Type", "application/xml"), ("Content-Length", str(len(text))))
-        return Message(first=f"HTTP/1.1 {status} {code}", headers=headers, body=body)
-
-    return fault
-
-
-def late(when: float | Event) -> Fault:
-    """Close the client's connection, and let the server do it after so many seconds or an event."""
-
-    async def fault(call: Call) -> None:
-        call.client.close()
-        await _passed(when)
-        await call.forward()
-
-    return fault
-
-
-def hold(event: Event) -> Fault:
-    """Let the server do it only after an event."""
-
-    async def fault(call: Call) -> Message:
-        await _passed(event)
-        return await call.forward()
-
-    return fault
-
-
-def cut(size: int) -> Fault:
-    """Promise the client the whole body, and close its connection after so many bytes."""
-
-    async def fault(call: Call) -> Message:
-        reply = await call.forward()
-        return replace(reply, body=reply.body[:size], broken=True)
-
-    return fault
-
-
-async def _passed(when: float | Event) -> None:
-    if not isinstance(when, Event):
-        await asyncio.sleep(when)
-        return
-    while not when.is_set():  # noqa: ASYNC110 - it is set in another thread
-        await asyncio.sleep(0.002)
 
 
 @dataclass(slots=True)
@@ -356,4 +293,5 @@ def _seen(request: Message) -> Exchange:
         condition=condition,
         range=request.header("range"),
         sent=len(request.body),
+        headers={name.lower(): value for name, value in request.headers},
     )

@@ -226,7 +226,7 @@ class Seaweed(Server):
 
     def _stores(self) -> bool:
         try:
-            self._own.put_object(Bucket=self.shared, Key="begun", Body=b"")
+            self._own.put_object(Bucket=self.shared, Key="begun", Body=b"begun")
             self._own.delete_object(Bucket=self.shared, Key="begun")
         except (BotoCoreError, ClientError):
             return False

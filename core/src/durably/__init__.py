@@ -5,7 +5,9 @@ hands out; ``durably.logstore`` is what a backend implements.
 """
 
 from durably._open import open as open  # noqa: A004 - as documented: durably.open
+from durably.archive import ResultArchive
 from durably.capabilities import Capabilities, Durability, Limits, Support, Writers
+from durably.catalog import SessionCatalog, SessionId, SessionInfo
 from durably.contracts import Checkpointer, CheckpointSaver, Claim, Session
 from durably.entries import (
     AssistantTextEntry,
@@ -31,10 +33,18 @@ from durably.errors import (
     BackendNotInstalled,
     CheckpointNotFound,
     ContractMismatch,
+    CopyConflict,
     CorruptRecord,
+    CursorExpired,
+    CursorForeign,
+    CursorIncompatible,
+    CursorMalformed,
     DurablyError,
     ForeignData,
+    HistoryTooLarge,
     InvalidConfig,
+    InvalidExport,
+    InvalidFilter,
     InvalidId,
     InvalidLimit,
     InvalidStatus,
@@ -43,7 +53,10 @@ from durably.errors import (
     NotSerializable,
     RecordTooLarge,
     RevisionConflict,
+    RunNotFound,
     SchemaTooNew,
+    SessionExists,
+    SessionNotFound,
     StorageBusy,
     StorageClosed,
     Unavailable,
@@ -53,8 +66,10 @@ from durably.errors import (
     WrongLoop,
     WrongProcess,
 )
+from durably.history import HistoryItem, HistoryPage
 from durably.logstore import LogStore, Page
 from durably.memory import MemoryLogStore
+from durably.retention import Pruned
 from durably.runs import (
     RUN_STATUSES,
     SNAPSHOT_STATUSES,
@@ -70,6 +85,7 @@ from durably.runs import (
     StateSnapshot,
 )
 from durably.storage import Storage
+from durably.transfer import Copied
 
 __all__ = [
     "RUN_STATUSES",
@@ -86,17 +102,28 @@ __all__ = [
     "Claim",
     "Content",
     "ContractMismatch",
+    "Copied",
+    "CopyConflict",
     "CorruptRecord",
+    "CursorExpired",
+    "CursorForeign",
+    "CursorIncompatible",
+    "CursorMalformed",
     "CustomEntry",
     "Durability",
     "DurablyError",
     "Entry",
     "FilePart",
     "ForeignData",
+    "HistoryItem",
+    "HistoryPage",
+    "HistoryTooLarge",
     "ImagePart",
     "InputEntry",
     "InterruptReason",
     "InvalidConfig",
+    "InvalidExport",
+    "InvalidFilter",
     "InvalidId",
     "InvalidLimit",
     "InvalidStatus",
@@ -110,17 +137,25 @@ __all__ = [
     "NotSerializable",
     "Page",
     "Part",
+    "Pruned",
     "ReasoningEntry",
     "RecordTooLarge",
+    "ResultArchive",
     "RevisionConflict",
     "Rewound",
     "RunHead",
     "RunInfo",
+    "RunNotFound",
     "RunSnapshot",
     "RunStatus",
     "SchemaTooNew",
     "Segment",
     "Session",
+    "SessionCatalog",
+    "SessionExists",
+    "SessionId",
+    "SessionInfo",
+    "SessionNotFound",
     "SnapshotStatus",
     "StateSnapshot",
     "Storage",

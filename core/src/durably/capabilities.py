@@ -57,9 +57,9 @@ class Support(msgspec.Struct, frozen=True, kw_only=True):
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """What differs between backends; everything else is the same on all of them.
 
-    A backend that implements ``LogStore`` has all contracts, and rewind and trim, from core. One
-    that brings contracts of its own declares what it leaves out: its ``Storage`` and its methods
-    then raise ``Unsupported``. ``namespaces`` is about ``scoped``.
+    A backend that implements ``LogStore`` has all contracts from core, with rewind, trim and
+    history. One that brings contracts of its own declares what it leaves out: its ``Storage``
+    and its methods then raise ``Unsupported``. ``namespaces`` is about ``scoped``.
     """
 
     durability: Durability
@@ -71,6 +71,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     namespaces: Support = Support()
     rewind: Support = Support()
     trim: Support = Support()
+    history: Support = Support()
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from hashlib import blake2b
 
 import msgspec
 
+from durably._paging import filtered_page
 from durably._records import (
     decode_head,
     decode_segment,
@@ -89,21 +90,20 @@ class LogCheckpointer(Checkpointer):
             check_status("status", status, RUN_STATUSES)
         check_count("limit", limit, minimum=1, maximum=MAX_LIST_LIMIT)
         saved_by = None if idle_for is None else self._clock() - check_seconds("idle_for", idle_for)
-        filtered = status is not None or saved_by is not None
-        rows = MAX_LIST_LIMIT if filtered else limit
-        position: str | None = "" if after is None else after
-        found: list[RunInfo] = []
-        while position is not None:
-            page = await self._store.list(KIND, after=position, limit=rows, with_state=True)
-            for run in map(_info, page.items):
-                if status in (None, run.head.status) and _saved_by(run, saved_by):
-                    if len(found) == limit:
-                        return Page(items=tuple(found), next=found[-1].run_id)
-                    found.append(run)
-            position = page.next
-            if not filtered:
-                break
-        return Page(items=tuple(found), next=position)
+
+        def accept(found: LogInfo) -> RunInfo | None:
+            run = _info(found)
+            wanted = status in {None, run.head.status} and _saved_by(run, saved_by)
+            return run if wanted else None
+
+        return await filtered_page(
+            self._store,
+            KIND,
+            after=after,
+            limit=limit,
+            accept=accept,
+            is_narrow=status is not None or saved_by is not None,
+        )
 
     @override
     async def claim(self, run_id: str) -> Claim:

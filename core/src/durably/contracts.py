@@ -11,9 +11,13 @@ and ``WrongLoop`` or ``WrongProcess`` in another event loop or process than the 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
+from durably.archive import ResultArchive
+from durably.checks import check_id
 from durably.entries import Entry, JsonObject
+from durably.errors import Unsupported
+from durably.history import DEFAULT_PAGE, HistoryFilter, HistoryItem, HistoryPage, check_page, walk
 from durably.logstore import Page
 from durably.runs import (
     Checkpoint,
@@ -85,6 +89,80 @@ class Session(ABC):
             CorruptRecord: stored bytes cannot be read.
         """
 
+    async def history(
+        self,
+        session_id: str,
+        *,
+        limit: int = DEFAULT_PAGE,
+        after: str | None = None,
+        types: HistoryFilter | None = None,
+    ) -> HistoryPage:
+        """Read a page of a session's entries, oldest first, and no more than it takes.
+
+        ``limit`` is 1 to 256 items. ``after`` is a page's ``next_cursor``: opaque text, of this
+        session alone, that may be stored. A walk sees what its first page saw: entries appended
+        since do not appear in it. ``types="messages"`` leaves out all but ``InputEntry`` and
+        ``AssistantTextEntry``, and ``limit`` counts what is left. The last page has no cursor.
+        A session store of a backend's own may do without.
+
+        Returns:
+            The page; one without items if there is no such session.
+
+        Raises:
+            InvalidLimit: ``limit`` is not an integer of 1 to 256.
+            InvalidFilter: ``types`` is something else.
+            CursorMalformed: ``after`` is no cursor.
+            CursorForeign: it is of another session.
+            CursorIncompatible: it is of another format, or of a walk with other ``types``.
+            CursorExpired: the session was rewound, cleared or created anew since.
+            HistoryTooLarge: with ``types``, a page would look at over 10,000 records or 16 MiB.
+            UnknownEntryType: an entry is of a type this version does not know.
+            CorruptRecord: stored bytes cannot be read.
+        """
+        _ = limit, after, types
+        raise Unsupported(
+            f"this session store has no history, asked for that of {session_id!a}",
+            hint="Use segments() or load()",
+        )
+
+    def pages(
+        self,
+        session_id: str,
+        *,
+        limit: int = DEFAULT_PAGE,
+        types: HistoryFilter | None = None,
+    ) -> AsyncIterator[HistoryPage]:
+        """Walk over a session's history: page after page, each read when it is asked for.
+
+        At the end it stays exhausted and reads nothing any more. Arguments and errors are those
+        of ``history``; what can be told from the arguments alone is raised at once.
+        """
+        check_id("session", session_id)
+        check_page(limit, types)
+        return walk(lambda cursor: self.history(session_id, limit=limit, after=cursor, types=types))
+
+    async def last(
+        self, session_id: str, *, runs: int | None = None, entries: int | None = None
+    ) -> Sequence[HistoryItem]:
+        """Read the end of a session, and no more than it takes: the last runs, or entries.
+
+        One of the two is given. The last ``runs`` come whole, however many entries they have.
+
+        Returns:
+            The items, oldest first; an empty list if there is no such session.
+
+        Raises:
+            InvalidLimit: the count is not an integer of at least 1.
+            InvalidFilter: both are given, or neither.
+            UnknownEntryType: an entry is of a type this version does not know.
+            CorruptRecord: stored bytes cannot be read.
+        """
+        _ = runs, entries
+        raise Unsupported(
+            f"this session store has no history, asked for the end of {session_id!a}",
+            hint="Use segments() or load()",
+        )
+
     @abstractmethod
     async def revision(self, session_id: str) -> int:
         """Read the token that changes with every change of the session.
@@ -95,9 +173,13 @@ class Session(ABC):
 
     @abstractmethod
     async def clear(self, session_id: str) -> None:
-        """Remove every run of a session; their run_ids are free again.
+        """Remove every run of a session, and its archive; their run_ids are free again.
 
-        Nothing of another session is touched; clearing what does not exist does nothing.
+        One that is in the catalog stays there, without runs. Nothing of another session is
+        touched; clearing what does not exist does nothing.
+
+        Raises:
+            StorageBusy: others changed the session between reading and writing, every time.
         """
 
     @abstractmethod
@@ -127,7 +209,12 @@ class Session(ABC):
 
     @abstractmethod
     async def trim_tool_results(
-        self, session_id: str, *, keep_chars: int = 400, keep_runs: int = 1
+        self,
+        session_id: str,
+        *,
+        keep_chars: int = 400,
+        keep_runs: int = 1,
+        archive: ResultArchive | None = None,
     ) -> int:
         """Shorten the stored tool outputs of all but the last ``keep_runs`` runs, for good.
 
@@ -135,7 +222,8 @@ class Session(ABC):
         ``trimmed_chars`` says how many characters went in all; its ``raw`` and ``parts`` go.
         Order, count, call ids and ``is_error`` stay. Trimming again to the same length does
         nothing, to a smaller one trims further; an output is never made longer. Entries and
-        fields this version does not know keep their bytes.
+        fields this version does not know keep their bytes. Into an ``archive`` the results go
+        whole, before any is shortened here; its ``recall`` gives them back.
 
         Returns:
             The number of results trimmed by this call.

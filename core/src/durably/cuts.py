@@ -9,7 +9,15 @@ from durably.codec import dump_json, load_json
 from durably.entries import unanswered
 from durably.logstore import Record
 
-__all__ = ["Cut", "find_cut", "kept_items", "trim_item", "trim_marker"]
+__all__ = [
+    "Cut",
+    "call_id_of",
+    "find_cut",
+    "is_trimmed",
+    "kept_items",
+    "trim_item",
+    "trim_marker",
+]
 
 
 class Cut(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +86,17 @@ def _value(fields: RawObject, name: str) -> object:
     except msgspec.DecodeError:
         return None
     return value
+
+
+def call_id_of(item: msgspec.Raw) -> str:
+    """Return the ``call_id`` of a raw entry, empty where it has none."""
+    call_id = _value(_fields(item), "call_id")
+    return call_id if isinstance(call_id, str) else ""
+
+
+def is_trimmed(item: bytes) -> bool:
+    """Whether a raw tool result was trimmed before."""
+    return bool(_value(_fields(msgspec.Raw(item)), "trimmed_chars"))
 
 
 def trim_marker(chars: int) -> str:

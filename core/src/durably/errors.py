@@ -27,7 +27,18 @@
     ├── SchemaTooNew                          written by a newer version, left untouched
     ├── ForeignData                           our names, but not our data, left untouched
     ├── MigrationError                        a step to a newer layout failed, and was undone
-    └── CheckpointNotFound   LookupError      no such snapshot in the thread
+    ├── CheckpointNotFound   LookupError      no such snapshot in the thread
+    ├── RunNotFound          LookupError      no such run
+    ├── SessionExists        ValueError       a session that is in the catalog already
+    ├── SessionNotFound      LookupError      a session that is not in the catalog
+    ├── CopyConflict         ValueError       another log lies where one was to be copied to
+    ├── InvalidExport        ValueError       a file that is no export, or a broken one
+    ├── InvalidFilter        ValueError       a choice of what to read that is not understood
+    ├── CursorMalformed      ValueError       text that is no cursor
+    ├── CursorForeign        ValueError       a cursor of another session
+    ├── CursorIncompatible   ValueError       a cursor of another format or filter
+    ├── CursorExpired        LookupError      a cursor into what was rewound, cleared or replaced
+    └── HistoryTooLarge      ValueError       a page that would have to look at too much
 
 Each class names a situation, carries its data as attributes, and says in ``hint`` what to
 do about it. No error carries stored content or a password.
@@ -43,10 +54,18 @@ __all__ = [
     "BackendNotInstalled",
     "CheckpointNotFound",
     "ContractMismatch",
+    "CopyConflict",
     "CorruptRecord",
+    "CursorExpired",
+    "CursorForeign",
+    "CursorIncompatible",
+    "CursorMalformed",
     "DurablyError",
     "ForeignData",
+    "HistoryTooLarge",
     "InvalidConfig",
+    "InvalidExport",
+    "InvalidFilter",
     "InvalidId",
     "InvalidLimit",
     "InvalidStatus",
@@ -55,7 +74,10 @@ __all__ = [
     "NotSerializable",
     "RecordTooLarge",
     "RevisionConflict",
+    "RunNotFound",
     "SchemaTooNew",
+    "SessionExists",
+    "SessionNotFound",
     "StorageBusy",
     "StorageClosed",
     "Unavailable",
@@ -354,6 +376,121 @@ class CheckpointNotFound(DurablyError, LookupError):
         super().__init__(f"thread {_shortened(thread_id)} has no checkpoint {seq}")
         self.thread_id = thread_id
         self.seq = seq
+
+
+class RunNotFound(DurablyError, LookupError):
+    """There is no such run, and its session has none either."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(
+            f"there is no run {_shortened(run_id)}",
+            hint="List what there is with checkpointer.runs()",
+        )
+        self.run_id = run_id
+
+
+class SessionExists(DurablyError, ValueError):
+    """The session is in the catalog already; nothing was changed."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"session {_shortened(session_id)} exists", hint="Take another id, or use it as it is"
+        )
+        self.session_id = session_id
+
+
+class SessionNotFound(DurablyError, LookupError):
+    """The session is not in the catalog, whether it has runs or not."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"there is no session {_shortened(session_id)} in the catalog",
+            hint="Create it: storage.catalog.create(session_id)",
+        )
+        self.session_id = session_id
+
+
+class CopyConflict(DurablyError, ValueError):
+    """What lies where a log was to be copied to is not the beginning of it; it was left alone."""
+
+    def __init__(self, log: object) -> None:
+        super().__init__(
+            f"{log} is there with other content, or was changed meanwhile",
+            hint="Try again where others write to it; else choose another id, or delete it first",
+        )
+        self.log = log
+
+
+class InvalidExport(DurablyError, ValueError):
+    """A file that is no export of durably's, or is broken at a line; what came before is stored."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(
+            f"line {line} of the export: {reason}", hint="Export it again, then import that"
+        )
+        self.line = line
+        self.reason = reason
+
+
+class InvalidFilter(DurablyError, ValueError):
+    """A choice of what to read that is not understood; nothing was read."""
+
+    def __init__(self, name: str, value: object, *, known: tuple[str, ...]) -> None:
+        shown = _shortened(value) if isinstance(value, str) else type(value).__name__
+        super().__init__(f"{name} cannot be {shown}", hint=f"It can be {' or '.join(known)}")
+        self.name = name
+        self.value = value
+        self.known = known
+
+
+class CursorMalformed(DurablyError, ValueError):
+    """Text that is no cursor, or not a whole one; nothing was read."""
+
+    def __init__(self) -> None:
+        super().__init__("this is no cursor", hint="Pass a page's next_cursor as it is")
+
+
+class CursorForeign(DurablyError, ValueError):
+    """A cursor of another session; nothing was read."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"the cursor is not of session {_shortened(session_id)}",
+            hint="Pass it with the session it was made for",
+        )
+        self.session_id = session_id
+
+
+class CursorIncompatible(DurablyError, ValueError):
+    """A cursor of another format, or of a walk with another filter; nothing was read."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the cursor cannot be used: {reason}", hint="Start again without one")
+        self.reason = reason
+
+
+class CursorExpired(DurablyError, LookupError):
+    """A cursor whose positions do not hold any more."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"session {_shortened(session_id)} was rewound, cleared or created anew",
+            hint="Start again without a cursor",
+        )
+        self.session_id = session_id
+
+
+class HistoryTooLarge(DurablyError, ValueError):
+    """A page that leaves entries out, and would have to look at too many to be filled."""
+
+    def __init__(self, log: object, *, max_records: int, max_bytes: int) -> None:
+        super().__init__(
+            f"a page of {log} would look at more than {max_records} records or {max_bytes} bytes",
+            hint="Ask for fewer items at once, or for all entries",
+        )
+        self.log = log
+        self.max_records = max_records
+        self.max_bytes = max_bytes
 
 
 def _place(log: object, record: str | None, index: int | None) -> str:

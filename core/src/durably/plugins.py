@@ -53,7 +53,7 @@ GROUP = "durably.backends"
 DISABLE = "DURABLY_DISABLE_BACKENDS"
 """An environment variable: schemes that are not to be used, with commas between them."""
 
-FIRST_PARTY = {"sqlite": "sqlite"}
+FIRST_PARTY = {"redis": "redis", "rediss": "redis", "s3": "s3", "sqlite": "sqlite"}
 """Schemes of our own distributions, and the extra that installs each."""
 
 

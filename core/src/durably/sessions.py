@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from durably._history import read_last, read_page
 from durably._raw import RawObject, join_items, join_object
 from durably._records import (
     decode_segment,
@@ -15,11 +16,13 @@ from durably._records import (
 )
 from durably._retry import until_unchallenged
 from durably._typing import override
+from durably.archive import LogResultArchive, ResultArchive
 from durably.checks import check_count, check_id, check_revision_token
 from durably.contracts import Session
-from durably.cuts import Cut, find_cut, kept_items, trim_item
+from durably.cuts import Cut, call_id_of, find_cut, is_trimmed, kept_items, trim_item
 from durably.entries import Entry, JsonObject
 from durably.errors import CorruptRecord
+from durably.history import DEFAULT_PAGE, HistoryFilter, HistoryItem, HistoryPage
 from durably.logstore import Batch, Log, LogId, LogStore, NewRecord, Range, Record, Rewrite, new_key
 from durably.rules import check_revision
 from durably.runs import Rewound, Segment
@@ -67,13 +70,45 @@ class LogSession(Session):
         return [entry for segment in await self.segments(session_id) for entry in segment.entries]
 
     @override
+    async def history(
+        self,
+        session_id: str,
+        *,
+        limit: int = DEFAULT_PAGE,
+        after: str | None = None,
+        types: HistoryFilter | None = None,
+    ) -> HistoryPage:
+        log = _log(session_id)
+        return await read_page(self._store, log, limit=limit, after=after, types=types)
+
+    @override
+    async def last(
+        self, session_id: str, *, runs: int | None = None, entries: int | None = None
+    ) -> list[HistoryItem]:
+        return await read_last(self._store, _log(session_id), runs=runs, entries=entries)
+
+    @override
     async def revision(self, session_id: str) -> int:
         stored = await self._store.read(_log(session_id), Range(limit=0))
         return 0 if stored is None else stored.state.revision
 
     @override
     async def clear(self, session_id: str) -> None:
-        await self._store.delete(_log(session_id))
+        log = _log(session_id)
+        await LogResultArchive(self._store).delete(session_id)
+        await until_unchallenged(lambda: self._clear(log))
+
+    async def _clear(self, log: LogId) -> None:
+        """Remove all records, and the log itself unless it is in the catalog."""
+        stored = await self._store.read(log, Range(limit=0))
+        if stored is None:
+            return
+        revision = stored.state.revision
+        if stored.state.head is None:
+            await self._store.delete(log, expected_revision=revision)
+            return
+        change = Rewrite(expected_revision=revision, drop_after=0, at=self._clock())
+        await self._store.rewrite(log, change)
 
     @override
     async def rewind(
@@ -124,30 +159,39 @@ class LogSession(Session):
 
     @override
     async def trim_tool_results(
-        self, session_id: str, *, keep_chars: int = 400, keep_runs: int = 1
+        self,
+        session_id: str,
+        *,
+        keep_chars: int = 400,
+        keep_runs: int = 1,
+        archive: ResultArchive | None = None,
     ) -> int:
         check_count("keep_chars", keep_chars)
         check_count("keep_runs", keep_runs)
         log = _log(session_id)
-        return await until_unchallenged(lambda: self._trim(log, keep_chars, keep_runs))
+        return await until_unchallenged(lambda: self._trim(log, keep_chars, keep_runs, archive))
 
-    async def _trim(self, log: LogId, keep_chars: int, keep_runs: int) -> int:
+    async def _trim(
+        self, log: LogId, keep_chars: int, keep_runs: int, archive: ResultArchive | None
+    ) -> int:
         stored = await self._store.read(log)
         if stored is None:
             return 0
-        count = 0
+        full: list[tuple[str, bytes]] = []
         replace: dict[int, NewRecord] = {}
         for record in stored.records[: max(0, len(stored.records) - keep_runs)]:
-            trimmed, changed = _trimmed(log, record, keep_chars)
-            if changed:
-                count += changed
+            trimmed, results = _trimmed(log, record, keep_chars)
+            if results:
+                full += results
                 replace[record.seq] = NewRecord(data=trimmed, entry_count=record.entry_count)
+        if archive is not None:
+            await archive.store(log.id, [pair for pair in full if not is_trimmed(pair[1])])
         if replace:
             change = Rewrite(
                 expected_revision=stored.state.revision, replace=replace, at=self._clock()
             )
             await self._store.rewrite(log, change)
-        return count
+        return len(full)
 
 
 def _log(session_id: str) -> LogId:
@@ -174,13 +218,14 @@ def _removed(stored: Log, change: Rewrite) -> Rewound:
     )
 
 
-def _trimmed(log: LogId, record: Record, keep_chars: int) -> tuple[bytes, int]:
-    """Return a record's data with its tool results trimmed, and how many were."""
+def _trimmed(log: LogId, record: Record, keep_chars: int) -> tuple[bytes, list[tuple[str, bytes]]]:
+    """Return a record's data with its tool results trimmed, and those as they were, by call_id."""
     fields, items = _split(log, record)
     trimmed = [trim_item(item, keep_chars) for item in items]
-    pairs = zip(items, trimmed, strict=True)
+    pairs = list(zip(items, trimmed, strict=True))
     fields["entries"] = join_items(old if new is None else new for old, new in pairs)
-    return join_object(fields), sum(new is not None for new in trimmed)
+    full = [(call_id_of(old), bytes(old)) for old, new in pairs if new is not None]
+    return join_object(fields), full
 
 
 def _split(log: LogId, record: Record) -> tuple[RawObject, list[msgspec.Raw]]:

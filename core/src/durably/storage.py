@@ -2,17 +2,24 @@
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
+from durably import recovery
 from durably._gate import FORMAT_LOG, Gate
+from durably.archive import LogResultArchive, ResultArchive
 from durably.capabilities import Capabilities, Limits
+from durably.catalog import LogSessionCatalog, SessionCatalog
 from durably.checkpointer import LogCheckpointer
 from durably.checkpoints import LogCheckpointSaver
 from durably.contracts import Checkpointer, CheckpointSaver, Session
+from durably.export import export_lines, import_lines
 from durably.logstore import LogStore, Range
+from durably.retention import Prunable, Pruned, Retention, prune
+from durably.runs import Rewound
 from durably.sessions import LogSession
+from durably.transfer import KINDS, Copied, Progress, check_kinds, copy_all, fork_log, nobody
 
 __all__ = ["Storage"]
 
@@ -32,6 +39,8 @@ class Storage:
         self._clock = clock
         self._sessions = LogSession(self._log_store, clock=clock)
         self._checkpointer = LogCheckpointer(self._log_store, clock=clock)
+        self._archive = LogResultArchive(self._log_store, clock=clock)
+        self._catalog = LogSessionCatalog(self._log_store, self._checkpointer, clock=clock)
 
     @property
     def sessions(self) -> Session:
@@ -54,6 +63,181 @@ class Storage:
             max_checkpoints_per_thread=max_checkpoints_per_thread,
             clock=self._clock,
         )
+
+    @property
+    def catalog(self) -> SessionCatalog:
+        """Which sessions there are."""
+        return self._catalog
+
+    @property
+    def archive(self) -> ResultArchive:
+        """Where full tool results go when sessions are trimmed."""
+        return self._archive
+
+    async def rewind(
+        self, session_id: str, *, keep_entries: int, expected_revision: int | None = None
+    ) -> Rewound:
+        """Rewind a session as ``sessions.rewind`` does, and remove the runs' checkpoints.
+
+        Those of the runs that go are removed first: else a later resume would replay what was
+        undone. After a crash in between, or when another change comes in between, the session is
+        as it was and can be rewound again; the checkpoints of runs it holds whole are not missed.
+
+        Returns:
+            What was removed.
+
+        Raises:
+            InvalidLimit: ``keep_entries`` or ``expected_revision`` is not an integer of at
+                least 0.
+            RevisionConflict: the session is not at ``expected_revision``.
+            StorageBusy: others changed the session between reading and writing, every time.
+            CorruptRecord: the run to be cut short cannot be read.
+        """
+        return await recovery.rewind(
+            self._log_store,
+            self.sessions,
+            self.checkpointer,
+            session_id,
+            keep_entries=keep_entries,
+            expected_revision=expected_revision,
+        )
+
+    async def finish(self, run_id: str, session_id: str) -> bool:
+        """Record an abandoned run as a finished segment of a session, and remove its checkpoint.
+
+        The run is claimed first, so that its worker, if it still lives, cannot go on. Tool calls
+        without a result are left out. The segment is stored before the checkpoint goes, so it
+        can be repeated after a crash, and repeating it after success changes nothing.
+
+        Returns:
+            Whether this call finished it; False if the session has the run already.
+
+        Raises:
+            RunNotFound: there is no such run, and the session has none either.
+            RevisionConflict: another worker claimed or saved the run in between.
+            RecordTooLarge: the run as one segment is larger than the backend's limit.
+            UnknownEntryType: an entry is of a type this version does not know.
+            CorruptRecord: stored bytes cannot be read.
+        """
+        return await recovery.finish(
+            self._log_store,
+            self.sessions,
+            self.checkpointer,
+            run_id,
+            session_id,
+            now=self._clock(),
+        )
+
+    async def prune(
+        self,
+        kind: Prunable,
+        *,
+        older_than: float | None = None,
+        keep_last: int | None = None,
+        dry_run: bool = False,
+        progress: Callable[[str], object] = nobody,
+    ) -> Pruned:
+        """Remove old sessions, runs or threads, with all that belongs to each.
+
+        Kept is what was changed within ``older_than`` seconds, and the ``keep_last`` changed
+        last; where both are given, what either keeps stays. What is changed meanwhile stays,
+        too. With ``dry_run`` nothing is removed. ``progress`` is called with each id. It may be
+        stopped at any moment and run again.
+
+        Returns:
+            The ids of what was removed.
+
+        Raises:
+            InvalidFilter: ``kind`` is none of ``session``, ``run`` and ``thread``, or nothing
+                says what to keep.
+            InvalidLimit: ``older_than`` or ``keep_last`` is out of its range.
+            CorruptRecord: the state of one cannot be read.
+        """
+        retention = Retention(older_than=older_than, keep_last=keep_last)
+        return await prune(
+            self._log_store,
+            kind,
+            retention,
+            now=self._clock(),
+            dry_run=dry_run,
+            progress=progress,
+        )
+
+    async def copy_to(
+        self,
+        target: "Storage",
+        *,
+        kinds: Sequence[str] = KINDS,
+        parallel: int = 8,
+        progress: Progress = nobody,
+    ) -> Copied:
+        """Copy sessions, runs, threads and archives into another storage, whatever its backend.
+
+        Content, keys, heads and times come over byte for byte; a thread's snapshots are
+        numbered anew. So many logs are copied at once as ``parallel`` says, 1 to 256. Copying
+        again moves what is missing and nothing else, so it may be stopped at any moment; a run
+        cannot be read before it is whole. What has gone on in the target stays as it is there,
+        and what was trimmed or evicted since stays, too. ``progress`` is called with each log
+        that is done and the number of its records moved.
+
+        Returns:
+            How much was moved, and how much was there.
+
+        Raises:
+            InvalidFilter: ``kinds`` has one that there is not.
+            InvalidLimit: ``parallel`` is out of its range.
+            CopyConflict: another log has the id, and stays; or the source was rewound meanwhile.
+            RecordTooLarge: something is larger than the target's limit.
+        """
+        return await copy_all(
+            self._log_store, target.log_store, kinds=kinds, parallel=parallel, progress=progress
+        )
+
+    async def fork(self, id_: str, new_id: str, *, kind: str = "session") -> Copied:
+        """Copy one session, run or thread under a new id; both go on apart.
+
+        A session comes with its archive. Repeating it after it was cut off completes it.
+
+        Returns:
+            How much was moved; no log at all where there is none of that id.
+
+        Raises:
+            InvalidFilter: ``kind`` is none that there is.
+            CopyConflict: there is another log of the new id; nothing of it was changed.
+        """
+        check_kinds([kind])
+        return await fork_log(self._log_store, kind, id_, new_id)
+
+    def export(
+        self,
+        *,
+        kinds: Sequence[str] = KINDS,
+        ids: Sequence[str] | None = None,
+        progress: Progress = nobody,
+    ) -> AsyncIterator[bytes]:
+        """Give what is stored as lines of JSON: all of it, or what has certain ids.
+
+        Content is as it was stored, byte for byte, and the lines are the same on whatever
+        backend. Each log is as it was when its first line was read.
+
+        Raises:
+            InvalidFilter: ``kinds`` has one that there is not.
+            CopyConflict: a log was rewound or deleted while its lines were read.
+        """
+        return export_lines(self._log_store, kinds=kinds, ids=ids, progress=progress)
+
+    async def import_lines(self, lines: Iterable[bytes], *, progress: Progress = nobody) -> Copied:
+        """Store what an export holds; what is there already is not stored again.
+
+        Returns:
+            How much was stored, and how much was there.
+
+        Raises:
+            InvalidExport: the lines are no export, or broken; what came before stays stored.
+            CopyConflict: there is another log of an id; nothing of it was changed.
+            RecordTooLarge: something in it is larger than this backend's limit.
+        """
+        return await import_lines(self._log_store, lines, progress)
 
     @property
     def log_store(self) -> LogStore:

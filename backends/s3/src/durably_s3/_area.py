@@ -31,6 +31,10 @@ ROWS_KEPT = 200_000
 class Vanished(Exception):
     """A chunk is not there: others merged or rewrote it since its tip was read, or it is lost."""
 
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """What lay under a tip's name: the tip, None for a tombstone or nothing, and its ETag.
@@ -172,7 +176,7 @@ class Area:
         key = self.keys.chunk(log, chunk.name)
         found = await patience.insist(lambda: self.bucket.get(key))
         if found is None:
-            raise Vanished
+            raise Vanished(key)
         return await self.bucket.work(
             lambda: self._read(log, key, lambda: chunks.split(chunk, found.data))
         )
@@ -198,7 +202,7 @@ class Area:
         key = self.keys.chunk(log, chunk.name)
         spans = chunks.spans_of(chunk, index, seqs)
         parts = await asyncio.gather(
-            *(self._part(key, (start, end), patience) for _, start, end in spans)
+            *(self._part(key, (span.start, span.end), patience) for span in spans)
         )
         blocks = chunks.blocks_of(index, zip(spans, parts, strict=True))
         found = await self.bucket.work(
@@ -216,9 +220,11 @@ class Area:
                 await self.bucket.delete(self.keys.tip(log), match=etag)
 
     async def _part(self, key: str, span: tuple[int, int], patience: Patience) -> bytes:
+        if span[0] == span[1]:  # of no bytes none can be asked for
+            return b""
         found = await patience.insist(lambda: self.bucket.get(key, span=span))
         if found is None:
-            raise Vanished
+            raise Vanished(key)
         return found.data
 
     def _read(self, log: LogId, key: str, read: Callable[[], T]) -> T:

@@ -13,11 +13,12 @@ from typing import Any, TypeVar, cast
 import boto3  # type: ignore[import-untyped]  # it has no types
 import botocore.session  # type: ignore[import-untyped]  # as above
 from botocore.config import Config  # type: ignore[import-untyped]  # it has no types
+from botocore.exceptions import IncompleteReadError  # type: ignore[import-untyped]  # as above
 from typing_extensions import override
 
-from durably import StorageClosed
+from durably import InvalidUrl, StorageClosed, Unavailable
 from durably_s3._bucket import Bucket, Found, Listing, Lost, Named
-from durably_s3._errors import DRIVER_ERRORS, code_of, is_lost, translate
+from durably_s3._errors import DRIVER_ERRORS, code_of, is_lost, is_repeated, translate
 from durably_s3._settings import Settings
 
 __all__ = ["BotoBucket"]
@@ -107,7 +108,7 @@ class BotoBucket(Bucket):
             )
         except DRIVER_ERRORS as error:
             if is_lost(error) or ("IfMatch" in options and code_of(error) in _ABSENT):
-                raise Lost from error
+                raise Lost(is_sure=not is_repeated(error)) from error
             raise
         return _etag(answer)
 
@@ -128,13 +129,13 @@ class BotoBucket(Bucket):
         await self._call(lambda client: self._delete_all(client, keys))
 
     def _delete_all(self, client: Any, keys: Sequence[str]) -> None:  # noqa: ANN401 - as above
-        """Remove many at once; one by one where the server does not know how."""
+        """Remove many at once; one by one what the server does not remove like that."""
         bucket = self._settings.bucket
         listed = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
         try:
             if len(keys) > 1:
-                client.delete_objects(Bucket=bucket, Delete=listed)
-                return
+                answer = client.delete_objects(Bucket=bucket, Delete=listed)
+                keys = [one["Key"] for one in answer.get("Errors", ())]
         except DRIVER_ERRORS as error:
             if code_of(error) == "":
                 raise
@@ -154,6 +155,8 @@ class BotoBucket(Bucket):
         answer = client.list_objects_v2(
             Bucket=self._settings.bucket, Prefix=prefix, MaxKeys=limit, **start
         )
+        if answer.keys() == {"ResponseMetadata"}:  # boto3 takes one cut off for an empty one
+            raise IncompleteReadError(actual_bytes=0, expected_bytes="some")
         objects = tuple(map(_named, answer.get("Contents", ())))
         token = answer.get("NextContinuationToken") if answer.get("IsTruncated") else None
         return Listing(objects=objects, token=token, now=_date(answer))
@@ -177,6 +180,11 @@ class BotoBucket(Bucket):
             return await self.work(lambda: request(self._connected()))
         except DRIVER_ERRORS as error:
             raise translate(error, str(self._settings)) from error
+        except KeyError as missing:
+            raise Unavailable(
+                f"{self._settings} does not answer as S3 does: there is no {missing}",
+                hint="Check ?endpoint_url=",
+            ) from None
 
     def _connected(self) -> Any:  # noqa: ANN401 - as above
         """Return the client; making one takes a while, and must not be done twice at once."""
@@ -208,12 +216,17 @@ def _make(settings: Settings) -> Any:  # noqa: ANN401 - as above
         response_checksum_validation="when_required",
         user_agent_extra="durably",
     )
-    return session.client(
-        "s3",
-        region_name=settings.region or session.region_name or DEFAULT_REGION,
-        endpoint_url=settings.endpoint_url,
-        config=config,
-    )
+    try:
+        return session.client(
+            "s3",
+            region_name=settings.region or session.region_name or DEFAULT_REGION,
+            endpoint_url=settings.endpoint_url,
+            config=config,
+        )
+    except ValueError as error:
+        if isinstance(error, DRIVER_ERRORS):
+            raise
+        raise InvalidUrl("endpoint_url is no address that boto3 can use") from None
 
 
 def _quoted(etag: str) -> str:

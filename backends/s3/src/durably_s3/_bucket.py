@@ -39,7 +39,14 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lost(Exception):
-    """The condition of a request did not hold, or somebody else's was in the way."""
+    """The condition of a request did not hold, or somebody else's was in the way.
+
+    Unless it ``is_sure``, the request was sent more than once, and may have been carried out.
+    """
+
+    def __init__(self, *, is_sure: bool = True) -> None:
+        super().__init__()
+        self.is_sure = is_sure
 
 
 class Unsure(Exception):

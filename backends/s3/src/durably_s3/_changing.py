@@ -22,6 +22,9 @@ __all__ = ["Answer", "Appending", "Change", "Deleting", "Plan", "Rewriting"]
 
 T = TypeVar("T")
 
+CHANGES_MEANWHILE = 2**20
+"""More than others can make between two attempts; the revision of a new life is a random one."""
+
 Answer: TypeAlias = Applied | RevisionConflict | bool
 
 
@@ -39,7 +42,14 @@ class Plan(msgspec.Struct, kw_only=True):
 
 
 class Change(Protocol):
-    """What is to be done to a log."""
+    """What is to be done to a log.
+
+    ``may_be_late`` says whether it can be planned on a tip that was seen before it was asked for,
+    ``is_in_doubt`` whether an attempt was made of which nobody knows if it was carried out.
+    """
+
+    may_be_late: bool = True
+    is_in_doubt: bool = False
 
     async def look(self, area: Area, log: LogId, patience: Patience) -> Seen:
         """Return the tip as it is now."""
@@ -100,11 +110,18 @@ class Rewriting(Change):
 
 
 class Deleting(Change):
-    """A deletion: a tombstone takes the tip's place, and then goes, too."""
+    """A deletion: a tombstone takes the tip's place, and then goes, too.
+
+    It begins with the tip as it is now: after an attempt on an older one, a log that was created
+    anew long ago would look as if that had been done in between.
+    """
+
+    may_be_late: bool = False
 
     def __init__(self, expected_revision: int | None) -> None:
         self._expected = expected_revision
-        self._lives: list[Tip] = []
+        self._life: Tip | None = None
+        self._was_spoiled = False
 
     @override
     async def look(self, area: Area, log: LogId, patience: Patience) -> Seen:
@@ -117,21 +134,24 @@ class Deleting(Change):
         if seen.tip is None and not seen.spoiled:
             return Plan(answers=[False])
         if seen.tip is not None:
-            if any(_is_another_life(seen.tip, life) for life in self._lives):
+            is_new = self._was_spoiled or (self._life and _is_another_life(seen.tip, self._life))
+            if self.is_in_doubt and is_new:
                 return Plan(answers=[True])
             try:
                 rules.check_revision(log, seen.tip.rules, self._expected)
             except RevisionConflict as conflict:
                 return Plan(answers=[conflict])
-            self._lives = [seen.tip]
+            self._life = seen.tip
+        self._was_spoiled = seen.spoiled
         names = [chunk.name for chunk in seen.tip.chunks] if seen.tip else []
         return Plan(answers=[True], body=tips.tombstone(), obsolete=names)
 
 
 def _is_another_life(tip: Tip, life: Tip) -> bool:
-    """Whether a log was created anew since: then an attempt to delete it had succeeded."""
+    """Whether a log was created anew since: then an attempt to delete it may have succeeded."""
     now, then = tip.rules.state, life.rules.state
-    return now.created_at != then.created_at or now.next_seq < then.next_seq
+    grown = now.revision - then.revision
+    return now.created_at != then.created_at or not 0 <= grown < CHANGES_MEANWHILE
 
 
 class _Draft:

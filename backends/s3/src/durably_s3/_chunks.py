@@ -23,6 +23,7 @@ __all__ = [
     "Index",
     "Row",
     "Sealed",
+    "Span",
     "Spoiled",
     "blocks_of",
     "build",
@@ -208,36 +209,37 @@ def _bounds(index: Index, start: int) -> Iterator[tuple[int, int]]:
     return pairwise(accumulate((block.size for block in index.blocks), initial=start))
 
 
-def spans_of(chunk: Chunk, index: Index, seqs: frozenset[int]) -> list[tuple[int, int, int]]:
-    """Return where the blocks of some records lie in their chunk.
+class Span(msgspec.Struct, frozen=True):
+    """Successive blocks of a chunk: the first and the one after the last, and so their bytes."""
 
-    Each span is the number of its first block, its first byte, and the one after its last;
-    blocks that lie side by side are one.
-    """
-    spans: list[tuple[int, int, int]] = []
+    first: int
+    stop: int
+    start: int
+    end: int
+
+
+def spans_of(chunk: Chunk, index: Index, seqs: frozenset[int]) -> list[Span]:
+    """Return where the blocks of some records lie in their chunk."""
+    spans: list[Span] = []
     bounds = _bounds(index, HEADER.size + chunk.index_size)
     for number, (rows, (start, end)) in enumerate(zip(_rows(index), bounds, strict=True)):
         if not any(row.seq in seqs for row in rows):
             continue
-        if spans and spans[-1][2] == start:
-            first, begin, _ = spans.pop()
-            spans.append((first, begin, end))
-        else:
-            spans.append((number, start, end))
+        span = Span(number, number + 1, start, end)
+        if spans and spans[-1].stop == number:
+            before = spans.pop()
+            span = Span(before.first, span.stop, before.start, end)
+        spans.append(span)
     return spans
 
 
-def blocks_of(
-    index: Index, parts: Iterable[tuple[tuple[int, int, int], bytes]]
-) -> list[bytes | None]:
-    """Return the blocks of a chunk, of which some bytes are there, by the spans they fill."""
+def blocks_of(index: Index, parts: Iterable[tuple[Span, bytes]]) -> list[bytes | None]:
+    """Return the blocks of a chunk, of which some are there, by the spans they fill."""
     blocks: list[bytes | None] = [None] * len(index.blocks)
-    for (number, start, end), data in parts:
-        first, done = number, 0
-        while start + done < end:
-            size = index.blocks[first].size
-            blocks[first] = data[done : done + size]
-            first, done = first + 1, done + size
+    for span, data in parts:
+        sizes = [block.size for block in index.blocks[span.first : span.stop]]
+        for number, (start, end) in enumerate(pairwise(accumulate(sizes, initial=0)), span.first):
+            blocks[number] = data[start:end]
     return blocks
 
 

@@ -16,15 +16,17 @@ __all__ = ["collect"]
 REMOVED_AT_ONCE = 1000
 
 
-async def collect(area: Area, grace: float, seconds: float) -> None:
-    """Remove what is garbage and older than ``grace`` seconds by the server's clock.
+async def collect(area: Area, grace: float, seconds: float) -> int:
+    """Remove what is garbage and older than ``grace`` seconds, and return how many objects.
 
-    Younger, it may be a change under way: chunks are written before the tip that names them.
+    Younger, by the server's clock, it may be a change under way: chunks are written before the
+    tip that names them.
     """
-    await _collect_chunks(area, grace, seconds)
-    await _collect_tombstones(area, grace, seconds)
+    chunks = await _collect_chunks(area, grace, seconds)
+    tombstones = await _collect_tombstones(area, grace, seconds)
     old = await _old(area, area.keys.probes, grace, seconds)
     await _remove(area, [one.key for one in old], seconds)
+    return chunks + tombstones + len(old)
 
 
 async def _old(area: Area, prefix: str, grace: float, seconds: float) -> list[Named]:
@@ -32,7 +34,8 @@ async def _old(area: Area, prefix: str, grace: float, seconds: float) -> list[Na
     return [one for one in found if one.modified <= now - grace]
 
 
-async def _collect_chunks(area: Area, grace: float, seconds: float) -> None:
+async def _collect_chunks(area: Area, grace: float, seconds: float) -> int:
+    count = 0
     chunks: dict[LogId, dict[str, str]] = defaultdict(dict)
     for one in await _old(area, area.keys.chunks, grace, seconds):
         log, name = area.keys.log_of_chunk(one.key)
@@ -44,10 +47,14 @@ async def _collect_chunks(area: Area, grace: float, seconds: float) -> None:
         except CorruptRecord:  # what its tip names cannot be known
             continue
         named = {chunk.name for chunk in seen.tip.chunks} if seen.tip else set[str]()
-        await _remove(area, [key for name, key in keys.items() if name not in named], seconds)
+        garbage = [key for name, key in keys.items() if name not in named]
+        await _remove(area, garbage, seconds)
+        count += len(garbage)
+    return count
 
 
-async def _collect_tombstones(area: Area, grace: float, seconds: float) -> None:
+async def _collect_tombstones(area: Area, grace: float, seconds: float) -> int:
+    count = 0
     for one in await _old(area, area.keys.all_tips, grace, seconds):
         log = area.keys.log_of_tip(one.key)
         if log is None or one.size != TOMBSTONE_BYTES:
@@ -55,6 +62,8 @@ async def _collect_tombstones(area: Area, grace: float, seconds: float) -> None:
         seen = await area.look_at_any(log, Patience(seconds))
         if seen.etag is not None and seen.tip is None and not seen.spoiled:
             await area.remove_tombstone(log, seen.etag)
+            count += area.memory.can_delete
+    return count
 
 
 async def _remove(area: Area, keys: list[str], seconds: float) -> None:

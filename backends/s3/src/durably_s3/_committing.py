@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 
-from durably import DurablyError, StorageBusy
+from durably import DurablyError, StorageBusy, Unavailable
 from durably.logstore import Applied, LogId
 from durably_s3._area import Area, Seen, Vanished
 from durably_s3._bucket import Lost, Unsure
@@ -32,6 +32,8 @@ class Commit:
         self._key = area.keys.tip(log)
         self._attempted: Sequence[Answer] = ()
         self._is_sure = True
+        self._over: DurablyError | None = None
+        self._doubt: DurablyError | None = None
 
     async def run(self) -> tuple[Sequence[Answer], Plan]:
         """Return the answers, and what was written.
@@ -41,27 +43,29 @@ class Commit:
             Unavailable: it is not known whether it was written.
         """
         retold = Retold(self._log)
-        seen = self._area.memory.tip(self._key)
+        seen = self._area.memory.tip(self._key) if self._change.may_be_late else None
         is_fresh = seen is None
         if seen is None:
             seen = await self._look()
         while True:
             try:
                 plan = await self._change.plan(self._area, self._log, seen, self._patience)
-            except Vanished:
+            except Vanished as vanished:
                 if is_fresh:
-                    await retold.wait(seen, self._patience)
+                    await retold.wait(seen, vanished, self._patience)
                 seen, is_fresh = await self._look(), True
                 continue
             if plan.body is None and is_fresh:
                 return self._answers(plan), plan
+            if plan.body is not None and self._over is not None:
+                raise self._over
             if plan.body is None:
                 now: Seen | None = await self._look()
             else:
                 now = await self._publish(plan, plan.body, seen)
             if now is None:
                 return self._answers(plan), plan
-            if plan.body is not None:
+            if plan.body is not None and not self._is_sure:
                 self._attempted = self._answers(plan)
             seen, is_fresh = now, True
 
@@ -69,7 +73,7 @@ class Commit:
         return await self._change.look(self._area, self._log, self._patience)
 
     def _answers(self, plan: Plan) -> Sequence[Answer]:
-        """Return the answers; what an earlier attempt of this commit did is no repetition."""
+        """Return the answers; what an attempt did whose answer was lost is no repetition."""
         if len(self._attempted) != len(plan.answers):
             return plan.answers
         return [
@@ -84,10 +88,10 @@ class Commit:
         while True:
             etag, error = await self._put(body, seen)
             if etag is None:
-                now = await self._look()
+                now = await self._look_after(error)
                 if now.data != body and now.etag != seen.etag:
                     await self._withdraw(plan, seen, now)
-                    await self._patience.rest(error)
+                    await self._rest(error)
                     return now
                 etag = now.etag if now.data == body else None
             if etag is not None:
@@ -95,6 +99,29 @@ class Commit:
                 self._area.memory.keep_tip(self._key, found)
                 return None
             await self._patience.rest(error)
+
+    async def _look_after(self, error: DurablyError) -> Seen:
+        """Look what is there after an attempt.
+
+        Raises:
+            Unavailable: it cannot be seen, and if the attempt is in doubt its ``error`` says so.
+        """
+        try:
+            return await self._look()
+        except Unavailable as unseen:
+            if self._change.is_in_doubt:
+                raise error from unseen
+            raise
+
+    async def _rest(self, error: DurablyError) -> None:
+        """Wait a moment; where the time is over that is told only after a look at what is there.
+
+        Library and server may have stored in secret what was answered by a lost condition.
+        """
+        try:
+            await self._patience.rest(error)
+        except DurablyError as over:
+            self._over = over
 
     async def _write_chunks(self, plan: Plan) -> None:
         async def write(name: str, data: bytes) -> None:
@@ -105,15 +132,21 @@ class Commit:
 
     async def _put(self, body: bytes, seen: Seen) -> tuple[str | None, DurablyError]:
         """Return the ETag of what was put in the tip's place, or None and what to say at last."""
-        busy = StorageBusy(f"others change {self._log} all the time; nothing was written")
+        busy = self._doubt or StorageBusy(
+            f"others change {self._log} all the time; nothing was written"
+        )
         absent = seen.etag is None
         try:
             put = self._area.bucket.put(self._key, body, match=seen.etag, absent=absent)
             return await put, busy
-        except Lost:
+        except Lost as lost:
+            self._is_sure = self._is_sure and lost.is_sure
+            self._change.is_in_doubt |= not lost.is_sure
             return None, busy
         except Unsure as unsure:
             self._is_sure = False
+            self._change.is_in_doubt = True
+            self._doubt = unsure.error
             return None, unsure.error
 
     async def _withdraw(self, plan: Plan, seen: Seen, now: Seen) -> None:

@@ -1,16 +1,17 @@
 """The one place where botocore's errors become durably's."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from botocore import exceptions  # type: ignore[import-untyped]  # it has no types
 
 from durably import DurablyError, Unavailable, Unsupported
 from durably_s3._bucket import Unsure
 
-__all__ = ["DRIVER_ERRORS", "code_of", "is_lost", "translate"]
+__all__ = ["DRIVER_ERRORS", "code_of", "is_lost", "is_repeated", "translate"]
 
-DRIVER_ERRORS = (exceptions.BotoCoreError, exceptions.ClientError, OSError)
+DRIVER_ERRORS = (exceptions.BotoCoreError, exceptions.ClientError, OSError, RecursionError)
+"""boto3 follows a redirection that names no region until Python stops it."""
 
 _LOST = {"412", "PreconditionFailed", "409", "ConditionalRequestConflict", "OperationAborted"}
 _PASSING = {
@@ -78,6 +79,7 @@ _REFUSED: tuple[tuple[tuple[str | type[Exception], ...], str, str], ...] = (
             "307",
             "AuthorizationHeaderMalformed",
             "IllegalLocationConstraintException",
+            RecursionError,
         ),
         "lies in another region",
         "Give it: ?region=",
@@ -112,7 +114,8 @@ _REFUSED: tuple[tuple[tuple[str | type[Exception], ...], str, str], ...] = (
 
 def code_of(error: Exception) -> str:
     """Return the code of an answer, else its HTTP status; empty for what is no answer."""
-    response: Mapping[str, Any] = getattr(error, "response", {})
+    is_answer = isinstance(error, exceptions.ClientError)
+    response: Mapping[str, Any] = cast("Any", error).response if is_answer else {}
     code = response.get("Error", {}).get("Code", "")
     return str(code or response.get("ResponseMetadata", {}).get("HTTPStatusCode", ""))
 
@@ -122,11 +125,19 @@ def is_lost(error: Exception) -> bool:
     return code_of(error) in _LOST
 
 
+def is_repeated(error: Exception) -> bool:
+    """Whether the library had sent the request before, and got no answer that it took."""
+    response: Mapping[str, Any] = cast("Any", error).response
+    return bool(response.get("ResponseMetadata", {}).get("RetryAttempts", 0))
+
+
 def translate(error: Exception, place: str) -> DurablyError | Unsure:
     """Return what an error means; ``place`` names the bucket.
 
     An ``Unsure`` is one after which nobody knows whether the request was carried out.
     """
+    if isinstance(error, exceptions.HTTPClientError):
+        cast("Any", error).request = None  # it has what was to be stored, and a session's token
     code = code_of(error)
     if code in _PASSING:
         what = "asks for fewer requests" if code in _TOO_MANY else f"fails: {code}"

@@ -84,16 +84,19 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True):
 
     def id_of(self, kind: str, tip: str) -> str | None:
         """Return the id whose tip has a name; None if none has."""
-        return decode(tip.removeprefix(self.tips(kind)).replace("/", ""))
+        log = self.log_of_tip(tip)
+        return log.id if log is not None and log.kind == kind else None
 
     def log_of_tip(self, tip: str) -> LogId | None:
         """Return the log whose tip has a name; None if none has."""
-        return _log(tip.removeprefix(self.all_tips))
+        log = _log(tip.removeprefix(self.all_tips))
+        return log if log is not None and self.tip(log) == tip else None
 
     def log_of_chunk(self, chunk: str) -> tuple[LogId | None, str]:
         """Return the log one of whose chunks has a name, None if none has, and the chunk's own."""
         rest, _, name = chunk.removeprefix(self.chunks).rpartition("/")
-        return _log(rest), name
+        log = _log(rest)
+        return log if log is not None and self.chunk(log, name) == chunk else None, name
 
 
 def _log(rest: str) -> LogId | None:

@@ -30,9 +30,14 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 async def list_logs(area: Area, wanted: Wanted, patience: Patience) -> Page[LogInfo]:
     """Return a page, by one request for the names and one for each state that is asked for."""
-    objects, is_cut = await _objects(area, wanted, patience)
-    named = [(area.keys.id_of(wanted.kind, one.key), one) for one in objects]
-    ids = [(id_, one) for id_, one in named if id_ is not None]
+    after = wanted.after and area.keys.tip(LogId(kind=wanted.kind, id=wanted.after))
+    ids: list[tuple[str, Named]] = []
+    is_cut = True
+    while is_cut and not ids:  # what is not ours is passed over
+        objects, is_cut = await _objects(area, wanted, after, patience)
+        named = [(area.keys.id_of(wanted.kind, one.key), one) for one in objects]
+        ids = [(id_, one) for id_, one in named if id_ is not None]
+        after = objects[-1].key if objects else after
     found = await asyncio.gather(
         *(
             _info(
@@ -46,16 +51,18 @@ async def list_logs(area: Area, wanted: Wanted, patience: Patience) -> Page[LogI
     return Page(items=items, next=ids[-1][0] if is_cut and ids else None)
 
 
-async def _objects(area: Area, wanted: Wanted, patience: Patience) -> tuple[Sequence[Named], bool]:
+async def _objects(
+    area: Area, wanted: Wanted, after: str, patience: Patience
+) -> tuple[Sequence[Named], bool]:
     """Return the next objects in the order of their names, and whether there are more."""
     beginning = area.keys.beginning(wanted.kind, wanted.prefix)
-    after = wanted.after and area.keys.tip(LogId(kind=wanted.kind, id=wanted.after))
     if area.memory.is_ordered:
         listing = await patience.insist(
             lambda: area.bucket.list(beginning, after=after, limit=wanted.limit)
         )
         names = [after, *(one.key for one in listing.objects)]
-        if all(one < other for one, other in pairwise(names)):
+        is_empty = not listing.objects and listing.token is not None
+        if not is_empty and all(one < other for one, other in pairwise(names)):
             return listing.objects, listing.token is not None
     found, _ = await every(area.bucket, beginning, patience)
     objects = sorted((one for one in found if one.key > after), key=lambda one: one.key)

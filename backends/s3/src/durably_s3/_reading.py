@@ -21,7 +21,7 @@ class Retold:
         self._log = log
         self._missed: str | None = None
 
-    async def wait(self, seen: Seen, patience: Patience) -> None:
+    async def wait(self, seen: Seen, vanished: Vanished, patience: Patience) -> None:
         """Wait a moment before the tip is read again.
 
         Raises:
@@ -29,7 +29,7 @@ class Retold:
             StorageBusy: others change the log all the time.
         """
         if seen.etag == self._missed:
-            raise CorruptRecord(self._log, "a chunk that its tip names is missing")
+            raise CorruptRecord(self._log, f"its object {vanished.key} is missing")
         self._missed = seen.etag
         await patience.rest(StorageBusy(f"others rewrite {self._log} all the time"))
 
@@ -43,8 +43,8 @@ async def read(area: Area, log: LogId, span: Range, patience: Patience) -> Log |
             return None
         try:
             records = await _select(area, log, seen.tip, span, patience)
-        except Vanished:
-            await retold.wait(seen, patience)
+        except Vanished as vanished:
+            await retold.wait(seen, vanished, patience)
             continue
         return Log(state=seen.tip.rules.state, records=records)
 

@@ -26,7 +26,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     latter with ``kms_key_id`` or the bucket's own key; ``storage_class`` is for chunks, which
     never change. ``timeout`` is about how many seconds an operation takes at most, ``workers``
     how many requests are under way at once, ``grace`` how many seconds old garbage must be
-    before it is collected.
+    before it is collected: many time-outs, unless nobody writes meanwhile.
 
     Raises:
         InvalidUrl: one of them cannot be used.

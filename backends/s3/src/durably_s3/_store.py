@@ -40,6 +40,7 @@ class _Opened:
         self._looking: asyncio.Lock | None = None
         self._looked = False
         self._layout: Layout | None = None
+        self._collected = 0
         self._closed = False
 
     def area(self, namespace: str) -> Area:
@@ -51,23 +52,26 @@ class _Opened:
         """Return the time of an operation that begins."""
         return Patience(self._settings.timeout)
 
-    async def get_ready(self, *, writing: bool = False) -> None:
-        """Look at the layout, unless that was done, and say which it is before a change."""
+    async def get_ready(self, *, changing: bool = False, creating: bool = False) -> None:
+        """Look at the layout, unless that was done, and say which it is before it is needed.
+
+        Where nothing was yet, whoever is ``changing`` what lies there looks again.
+        """
         self._check_open()
-        if self._layout is not None or (self._looked and not writing):
+        if self._layout is not None or (self._looked and not changing):
             return
         if self._looking is None:
             self._looking = asyncio.Lock()
         async with self._looking:
-            await self._look(writing=writing)
+            if self._layout is None:
+                await self._look(creating=creating)
         self._check_open()
 
-    async def _look(self, *, writing: bool) -> None:
+    async def _look(self, *, creating: bool) -> None:
         place = str(self._settings)
-        if not self._looked:
-            self._layout = await check_layout(self.bucket, self._keys, place, self.patience())
-            self._looked = True
-        if writing and self._layout is None:
+        self._layout = await check_layout(self.bucket, self._keys, place, self.patience())
+        self._looked = True
+        if creating and self._layout is None:
             self._layout = await mark_layout(self.bucket, self._keys, place, self.patience())
         if self._layout is not None:
             self.memory.can_delete = self._layout.can_delete
@@ -84,7 +88,7 @@ class _Opened:
 
     async def send(self, namespace: str, log: LogId, change: Batch | Rewrite | Deletion) -> Answer:
         """Carry out a change in the lane of its log."""
-        await self.get_ready(writing=not isinstance(change, Deletion))
+        await self.get_ready(changing=True, creating=not isinstance(change, Deletion))
         area = self.area(namespace)
         key = area.keys.tip(log)
         lane = self._lanes.get(key)
@@ -111,14 +115,16 @@ class _Opened:
             "conditional deletions": unknown
             if layout is None
             else ("heeded" if layout.can_delete else "ignored, so that 16 bytes stay of each log"),
+            "garbage": f"{self._collected} collected since this was opened",
             "survives": "a crash of the process, and power loss, as far as the server keeps what"
             " it acknowledges",
         }
 
     async def collect(self, namespace: str) -> None:
         """Remove garbage."""
-        await self.get_ready()
-        await collect(self.area(namespace), self._settings.grace, self._settings.timeout)
+        await self.get_ready(changing=True)
+        settings = self._settings
+        self._collected += await collect(self.area(namespace), settings.grace, settings.timeout)
 
     async def aclose(self) -> None:
         """Let what was sent be carried out, and release the bucket."""

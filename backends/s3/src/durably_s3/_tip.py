@@ -3,7 +3,7 @@
 It holds the state and the remembered changes, what the sealed chunks are, and the newest records,
 which no chunk has yet. A header says how long its two parts are and their checksums; what a
 listing needs lies in the first part, so that its first bytes are enough. ETags must not recur,
-and no two tips of a log are equal: each has a revision of its own.
+and whoever wrote a tip must know it again: no two are equal, each has a mark of its own.
 """
 
 import secrets
@@ -25,6 +25,7 @@ HEADER = struct.Struct(">4sIIII")
 MAGIC = b"dtp1"
 TOMBSTONE = b"gone"
 TOMBSTONE_BYTES = 16
+MARK_BYTES = 8
 FRONT_BYTES = 8 * 1024
 """What a listing reads of a tip: header and first part, unless the head is a large one."""
 
@@ -48,6 +49,7 @@ class _Front(msgspec.Struct, frozen=True, array_like=True):
     changes: tuple[rules.Change, ...]
     low: int
     chunks: tuple[Chunk, ...]
+    mark: bytes
 
 
 class _Newest(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -77,7 +79,7 @@ _tail: msgspec.msgpack.Decoder[tuple[_Newest, ...]] = msgspec.msgpack.Decoder(tu
 
 
 def encode(tip: Tip) -> bytes:
-    """Return the bytes of a tip."""
+    """Return bytes of a tip; no two times the same."""
     state = tip.rules.state
     front = _encoder.encode(
         _Front(
@@ -94,6 +96,7 @@ def encode(tip: Tip) -> bytes:
             tip.rules.changes,
             tip.low,
             tip.chunks,
+            secrets.token_bytes(MARK_BYTES),
         )
     )
     tail = _encoder.encode([_newest(record) for record in tip.tail])

@@ -1,9 +1,7 @@
 """From a storage URL to a log store."""
 
 from collections.abc import Callable
-from typing import TypeVar
-
-import msgspec
+from typing import Any, TypeVar
 
 from durably import InvalidUrl
 from durably.urls import StorageUrl
@@ -52,13 +50,11 @@ def settings_of(url: StorageUrl) -> Settings:
         )
     if url.port is not None:
         raise InvalidUrl("an s3:// URL names a bucket", hint="Write ?endpoint_url= for a server")
-    texts = {name: url.options[name] for name in _TEXTS if name in url.options}
-    numbers = {
-        name: _number(url, name, kind) for name, kind in _NUMBERS.items() if name in url.options
-    }
-    return msgspec.convert(
-        {"bucket": url.host, "prefix": url.path.strip("/"), **texts, **numbers}, Settings
-    )
+    given: dict[str, Any] = {name: url.options[name] for name in _TEXTS if name in url.options}
+    for name, kind in _NUMBERS.items():
+        if name in url.options:
+            given[name] = _number(url, name, kind)
+    return Settings(bucket=url.host, prefix=url.path.strip("/"), **given)
 
 
 def _number(url: StorageUrl, name: str, kind: Callable[[str], T]) -> T:

@@ -1,15 +1,31 @@
 """The arguments that commands share, and how a storage is opened for one."""
 
+import re
 from enum import StrEnum
 from typing import Annotated, TypeAlias
 
 import typer
 
 from durably.config import StorageConfig, open_storage
+from durably.errors import DurablyError
 from durably.storage import Storage
 from durably.urls import StorageUrl
 
-__all__ = ["AsJson", "Kind", "Url", "open_url", "read_url"]
+__all__ = [
+    "AsJson",
+    "Kind",
+    "Kinds",
+    "SessionId",
+    "TransferKind",
+    "Url",
+    "absent",
+    "open_url",
+    "read_duration",
+    "read_url",
+]
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_DURATION = re.compile(r"(?P<number>\d{1,12}(\.\d{1,9})?)(?P<unit>[smhdw])", re.ASCII)
 
 
 class Kind(StrEnum):
@@ -20,6 +36,15 @@ class Kind(StrEnum):
     THREAD = "thread"
 
 
+class TransferKind(StrEnum):
+    """What is copied and exported."""
+
+    SESSION = "session"
+    RUN = "run"
+    THREAD = "thread"
+    ARCHIVE = "archive"
+
+
 Url: TypeAlias = Annotated[
     str,
     typer.Argument(
@@ -27,6 +52,22 @@ Url: TypeAlias = Annotated[
         help="The storage, such as sqlite:///agent.db. '${NAME}' in it stands for an environment"
         " variable, so that a password need not stand on the command line.",
         show_default=False,
+    ),
+]
+
+SessionId: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="SESSION_ID",
+        help="Its id; put -- before one that begins with a dash.",
+        show_default=False,
+    ),
+]
+
+Kinds: TypeAlias = Annotated[
+    list[TransferKind] | None,
+    typer.Option(
+        "--kind", help="Only this kind; may be given more than once.", show_default="all of them"
     ),
 ]
 
@@ -50,3 +91,22 @@ def open_url(url: str) -> Storage:
         DurablyError: whatever ``durably.open`` raises.
     """
     return open_storage({"url": url})
+
+
+def read_duration(text: str) -> float:
+    """Return the seconds of a duration such as 90s, 15m, 12h, 30d or 8w.
+
+    Raises:
+        typer.BadParameter: it is none.
+    """
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise typer.BadParameter(f"{text!a} is no duration such as 90s, 15m, 12h, 30d or 8w")
+    return float(found["number"]) * _UNITS[found["unit"]]
+
+
+def absent(kind: str, id_: str) -> DurablyError:
+    """Return the error of an id that names nothing."""
+    return DurablyError(
+        f"there is no {kind} {id_!a}", hint=f"List what there is with: durably ls URL --kind {kind}"
+    )

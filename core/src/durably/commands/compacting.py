@@ -1,4 +1,4 @@
-"""``durably compact``: give back the space that deletions left."""
+"""``durably compact``, which is ``durably gc`` too: give back the space that deletions left."""
 
 import asyncio
 
@@ -11,8 +11,10 @@ __all__ = ["compact"]
 def compact(url: Url, *, as_json: AsJson = False) -> None:
     """Tidy up what earlier operations left behind, such as the space of what was deleted.
 
-    What that is depends on the backend; many have nothing to do. It loses nothing and may be
-    repeated, or stopped and run again. While it rewrites a storage others may have to wait.
+    What that is depends on the backend; many have nothing to do. SQLite's rewrites the file
+    without its free pages; S3's collects objects that nothing names any more, in the namespace of
+    the URL. It loses nothing and may be repeated, or stopped and run again. While it rewrites a
+    storage others may have to wait. Its two names, compact and gc, are one command.
 
     With --json, it is one object: url (without secrets), before and after, each what the engine
     says of itself {name: text}.

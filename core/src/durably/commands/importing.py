@@ -1,6 +1,8 @@
-"""``durably import``: recorded conversations become sessions."""
+"""``durably import``: recorded conversations become sessions, and an export what it was."""
 
 import asyncio
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated
 
@@ -11,18 +13,23 @@ from durably._records import encode_segment
 from durably.checks import check_size
 from durably.commands.arguments import AsJson, Url, open_url
 from durably.commands.chat import BadLine, ChatRun, read_conversation
+from durably.commands.copying import summary
 from durably.commands.lines import MAX_LINE_BYTES, FileUnreadable, Lines
 from durably.commands.output import complain, count, print_json, print_line
 from durably.commands.progress import Meter
 from durably.errors import (
     CorruptRecord,
+    DurablyError,
+    InvalidExport,
     InvalidId,
     NotSerializable,
     RecordTooLarge,
     UnknownEntryType,
 )
+from durably.export import is_export
 from durably.logstore import LogId
 from durably.storage import Storage
+from durably.transfer import Copied
 
 __all__ = ["import_"]
 
@@ -63,10 +70,14 @@ def import_(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Import recorded conversations in OpenAI chat form, each as a session.
+    """Import recorded conversations in OpenAI chat form, each as a session; or an export.
 
-    Each line is a JSON object with id and messages. It becomes the session of that id; a run
-    begins at each user message and is called import-0001 and so on.
+    What durably export wrote is known by its first line, and stored as it was, byte for byte.
+    Importing it again, or after an interruption, stores what is missing. Where another log of the
+    same id lies in the storage, or a line is broken, the import ends with exit code 1.
+
+    Otherwise each line is a JSON object with id and messages. It becomes the session of that id;
+    a run begins at each user message and is called import-0001 and so on.
 
     Importing again, or after an interruption, stores nothing twice: a run that is stored stays
     as it is. A conversation that has grown gets its new runs. Where a stored run differs from
@@ -78,29 +89,72 @@ def import_(
 
     With --json, it is one object: lines, sessions (now stored as in the file), runs_stored,
     runs_known (stored before), empty (without messages), bad, bad_lines [{line, error}] (the
-    first 100), stopped (why the file could not be read to its end, or null).
+    first 100), stopped (why the file could not be read to its end, or null). Of an export it is:
+    logs, records (now stored), known (stored before).
     """
-    tally = asyncio.run(_import(file, url))
+    done = asyncio.run(_import(file, url))
     if as_json:
-        print_json(msgspec.structs.asdict(tally))
+        print_json(msgspec.structs.asdict(done))
+    elif isinstance(done, Copied):
+        print_line(summary(done))
     else:
-        print_line(_summary(tally))
-    if tally.bad or tally.stopped:
+        print_line(_summary(done))
+    if isinstance(done, Tally) and (done.bad or done.stopped):
         raise typer.Exit(1)
 
 
-async def _import(file: Path, url: str) -> Tally:
-    tally = Tally()
+async def _import(file: Path, url: str) -> Tally | Copied:
     with Lines(file) as lines:
+        found = iter(lines)
         async with open_url(url) as storage:
-            with Meter(lines.size) as meter:
-                try:
-                    for line in lines:
-                        await _take(storage, lines.number, line, tally)
-                        meter.show(lines.position, tally.sessions)
-                except FileUnreadable as error:
-                    tally.stopped = str(error)
-                    complain(tally.stopped)
+            try:
+                first = list(islice(found, 1))
+            except FileUnreadable as error:
+                complain(str(error))
+                return Tally(stopped=str(error))
+            if first and is_export(first[0] or b""):
+                return await _import_export(storage, lines, chain(first, found))
+            return await _import_chat(storage, lines, chain(first, found))
+
+
+async def _import_export(storage: Storage, lines: Lines, found: Iterable[bytes | None]) -> Copied:
+    with Meter(lines.size, "logs") as meter:
+        done = 0
+
+        def progress(_log: LogId, _records: int) -> None:
+            nonlocal done
+            done += 1
+            meter.show(lines.position, done)
+
+        return await storage.import_lines(_checked(lines, found), progress=progress)
+
+
+def _checked(lines: Lines, found: Iterable[bytes | None]) -> Iterator[bytes]:
+    """Give the lines of an export.
+
+    Raises:
+        InvalidExport: one is too long to be held.
+        DurablyError: the file cannot be read on.
+    """
+    try:
+        for line in found:
+            if line is None:
+                raise InvalidExport(lines.number, f"it has over {MAX_LINE_BYTES} bytes")
+            yield line
+    except FileUnreadable as error:
+        raise DurablyError(str(error)) from error
+
+
+async def _import_chat(storage: Storage, lines: Lines, found: Iterable[bytes | None]) -> Tally:
+    tally = Tally()
+    with Meter(lines.size) as meter:
+        try:
+            for line in found:
+                await _take(storage, lines.number, line, tally)
+                meter.show(lines.position, tally.sessions)
+        except FileUnreadable as error:
+            tally.stopped = str(error)
+            complain(tally.stopped)
     return tally
 
 

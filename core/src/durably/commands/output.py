@@ -24,8 +24,10 @@ __all__ = [
     "print_facts",
     "print_json",
     "print_line",
+    "print_raw",
     "print_table",
     "stderr",
+    "stdout",
     "use_streams",
 ]
 
@@ -90,6 +92,14 @@ def print_json(value: object) -> None:
     text = json.dumps(value, ensure_ascii=True, allow_nan=False).replace("\x7f", "\\u007f")
     try:
         sys.stdout.write(f"{text}\n")
+    except BrokenPipeError:
+        _end_quietly()
+
+
+def print_raw(data: bytes) -> None:
+    """Print bytes as they are; not for a terminal."""
+    try:
+        sys.stdout.buffer.write(data)
     except BrokenPipeError:
         _end_quietly()
 

@@ -18,13 +18,13 @@ __all__ = ["Meter"]
 
 
 class Meter:
-    """A bar over a file's bytes, with how many sessions a second and the time left."""
+    """A bar over a file's bytes or a number of things, how many a second, and the time left."""
 
-    def __init__(self, size: int | None) -> None:
+    def __init__(self, size: int | None, noun: str = "sessions") -> None:
         self._progress = Progress(
             BarColumn(),
             TaskProgressColumn(),
-            TextColumn("{task.fields[done]} sessions, {task.fields[rate]:.0f} a second, left"),
+            TextColumn("{task.fields[done]} " + noun + ", {task.fields[rate]:.0f} a second, left"),
             TimeRemainingColumn(),
             console=stderr,
             transient=True,
@@ -47,6 +47,6 @@ class Meter:
             self._progress.stop()
 
     def show(self, position: int, done: int) -> None:
-        """Show how many bytes were read and sessions stored."""
+        """Show how far it is, and how many things are done."""
         rate = done / max(time.monotonic() - self._began, 0.001)
         self._progress.update(self._task, completed=position, done=done, rate=rate)

@@ -7,11 +7,10 @@ from typing import Annotated
 import msgspec
 import typer
 
-from durably.commands.arguments import AsJson, Kind, Url, open_url
+from durably.commands.arguments import AsJson, Kind, SessionId, Url, absent, open_url
 from durably.commands.output import count, plain, print_block, print_json, print_line
 from durably.commands.transcript import transcript
 from durably.entries import Entry, JsonValue
-from durably.errors import DurablyError
 from durably.storage import Storage
 
 __all__ = ["show"]
@@ -19,14 +18,7 @@ __all__ = ["show"]
 
 def show(
     url: Url,
-    id_: Annotated[
-        str,
-        typer.Argument(
-            metavar="SESSION_ID",
-            help="Its id; put -- before one that begins with a dash.",
-            show_default=False,
-        ),
-    ],
+    id_: SessionId,
     *,
     kind: Annotated[
         Kind, typer.Option(help="What the id names; of a thread the latest snapshot is shown.")
@@ -55,7 +47,7 @@ async def _show(url: str, id_: str, kind: Kind, *, as_json: bool) -> None:
 async def _session(storage: Storage, id_: str, *, as_json: bool) -> None:
     segments = await storage.sessions.segments(id_)
     if not segments and await storage.sessions.revision(id_) == 0:
-        raise _absent("session", id_)
+        raise absent("session", id_)
     if as_json:
         runs = [
             {"run_id": one.run_id, "meta": one.meta, "entries": msgspec.to_builtins(one.entries)}
@@ -74,7 +66,7 @@ async def _session(storage: Storage, id_: str, *, as_json: bool) -> None:
 async def _run(storage: Storage, id_: str, *, as_json: bool) -> None:
     run = await storage.checkpointer.load(id_)
     if run is None:
-        raise _absent("run", id_)
+        raise absent("run", id_)
     if as_json:
         print_json(msgspec.to_builtins(run))
         return
@@ -87,7 +79,7 @@ async def _run(storage: Storage, id_: str, *, as_json: bool) -> None:
 async def _thread(storage: Storage, id_: str, *, as_json: bool) -> None:
     latest = await storage.checkpoint_saver().latest(id_)
     if latest is None:
-        raise _absent("thread", id_)
+        raise absent("thread", id_)
     if as_json:
         print_json(msgspec.to_builtins(latest))
         return
@@ -96,12 +88,6 @@ async def _thread(storage: Storage, id_: str, *, as_json: bool) -> None:
     _print("state", _json(msgspec.structs.replace(snapshot, messages=[])))
     _print_rule(f"snapshot {latest.seq}, {count(len(snapshot.messages), 'entry', 'entries')}")
     _print_entries(snapshot.messages)
-
-
-def _absent(kind: str, id_: str) -> DurablyError:
-    return DurablyError(
-        f"there is no {kind} {id_!a}", hint=f"List what there is with: durably ls URL --kind {kind}"
-    )
 
 
 def _json(value: JsonValue) -> str:

@@ -1,0 +1,96 @@
+"""``durably rm``: remove sessions, runs and threads by their ids."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from durably.commands.arguments import AsJson, Kind, Url, absent, open_url
+from durably.commands.asking import Yes, confirm
+from durably.commands.listing import RECORDS
+from durably.commands.output import complain, count, print_json, print_line
+from durably.logstore import LogId, LogState, Range
+from durably.storage import Storage
+
+__all__ = ["rm"]
+
+
+def rm(
+    url: Url,
+    ids: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ID...",
+            help="What to remove; put -- before ids that begin with a dash.",
+            show_default=False,
+        ),
+    ],
+    *,
+    kind: Annotated[Kind, typer.Option(help="What the ids name.")] = Kind.SESSION,
+    checkpoints: Annotated[
+        bool, typer.Option("--checkpoints", help="Of a session, the runs' checkpoints, too.")
+    ] = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove sessions, runs or threads for good: a session with its runs and its archive.
+
+    It says what would go and asks before it removes anything. Where an id names nothing, the
+    others are removed all the same, that one is reported, and the exit code is 1. After an
+    interruption the same command removes the rest.
+
+    With --json, it is one object: kind, removed and missing (ids).
+    """
+    if checkpoints and kind is not Kind.SESSION:
+        raise typer.BadParameter("--checkpoints goes with --kind session alone")
+    ids = list(dict.fromkeys(ids))
+    states = asyncio.run(_states(url, kind, ids))
+    for id_ in ids:
+        if id_ not in states:
+            complain(str(absent(kind.value, id_)))
+        elif not as_json:
+            print_line(_described(kind, id_, states[id_], checkpoints=checkpoints))
+    removed: list[str] = []
+    if states:
+        confirm(f"Remove {count(len(states), kind.value, f'{kind.value}s')} for good?", yes=yes)
+        removed = asyncio.run(_remove(url, kind, list(states), checkpoints=checkpoints))
+    missing = [id_ for id_ in ids if id_ not in states]
+    if as_json:
+        print_json({"kind": kind.value, "removed": removed, "missing": missing})
+    elif states:
+        print_line(f"removed {count(len(removed), kind.value, f'{kind.value}s')}")
+    if missing:
+        raise typer.Exit(1)
+
+
+def _described(kind: Kind, id_: str, state: LogState, *, checkpoints: bool) -> str:
+    records = count(state.record_count, RECORDS[kind][:-1], RECORDS[kind])
+    more = ", with the runs' checkpoints" if checkpoints else ""
+    return f"{kind.value} {id_}: {records}{more}"
+
+
+async def _states(url: str, kind: Kind, ids: Sequence[str]) -> dict[str, LogState]:
+    """Return the states of those that are there, by their ids."""
+    found: dict[str, LogState] = {}
+    async with open_url(url) as storage:
+        for id_ in ids:
+            stored = await storage.log_store.read(LogId(kind=kind.value, id=id_), Range(limit=0))
+            if stored is not None:
+                found[id_] = stored.state
+    return found
+
+
+async def _remove(url: str, kind: Kind, ids: Sequence[str], *, checkpoints: bool) -> list[str]:
+    async with open_url(url) as storage:
+        return [id_ for id_ in ids if await _removed(storage, kind, id_, checkpoints=checkpoints)]
+
+
+async def _removed(storage: Storage, kind: Kind, id_: str, *, checkpoints: bool) -> bool:
+    match kind:
+        case Kind.SESSION:
+            return await storage.catalog.delete(id_, checkpoints=checkpoints)
+        case Kind.RUN:
+            return await storage.checkpointer.delete(id_)
+        case Kind.THREAD:
+            return await storage.checkpoint_saver().delete(id_)
