@@ -11,11 +11,22 @@ from cli_runs import COMMAND, ENVIRONMENT, install, run, store, url, words
 COMMANDS = {
     "backends": "a row for each URL scheme",
     "compact": "Tidy up what earlier operations left behind",
+    "copy": "whatever its backend",
     "demo": "Kill a worker half-way",
     "doctor": "can it be reached",
+    "export": "as JSON Lines",
+    "finish": "Record an abandoned run",
+    "fork": "under a new id",
+    "gc": "Tidy up what earlier operations left behind",
+    "history": "without reading the rest of it",
     "import": "recorded conversations in OpenAI chat form",
     "ls": "how many runs and entries",
+    "prune": "Remove old sessions, runs or threads",
+    "recall": "what the archive holds of a call",
+    "rewind": "Remove all but the first entries",
+    "rm": "for good",
     "show": "as a person reads it",
+    "trim": "Shorten the long tool results",
 }
 WITH_JSON = sorted(COMMANDS.keys() - {"demo"})
 HELLO = "def hello(name: str):\n    '''Greet somebody.'''\n    print('hello', name)\n"
@@ -76,6 +87,18 @@ def test_version():
         ("ls", "memory://", "--prefix", "\udcff"),
         ("ls", "a path"),
         ("ls", "${NO_SUCH_VARIABLE}"),
+        ("history", "memory://", "nobody"),
+        ("history", "memory://", "nobody", "--after", "no cursor"),
+        ("rewind", "memory://", "nobody", "--keep-entries", "1", "--yes"),
+        ("trim", "memory://", "nobody", "--yes"),
+        ("recall", "memory://", "nobody", "c1"),
+        ("rm", "memory://", "nobody", "--yes"),
+        ("finish", "memory://", "nobody", "nowhere"),
+        ("fork", "memory://", "nobody", "somebody"),
+        ("copy", "memory://", "nosuch://"),
+        ("export", "memory://", "/no/such/folder/x.jsonl"),
+        ("export", "memory://", "/"),
+        ("prune", "nosuch://", "--keep-last", "1"),
     ],
     ids=lambda arguments: ascii(" ".join(arguments)),
 )
@@ -90,13 +113,13 @@ def test_an_error_of_ours_is_one_line(arguments):
 def test_others_add_commands(tmp_path):
     """A function and a typer app of another distribution become commands."""
     app = "import typer\napp = typer.Typer()\n@app.command()\ndef runs():\n    print('pruned')\n"
-    entries = {"hello": "other:hello", "prune": "others:app"}
+    entries = {"hello": "other:hello", "sweep": "others:app"}
     install(tmp_path, "other", entries, other=HELLO, others=app)
     environment = {"PYTHONPATH": str(tmp_path)}
     assert run("hello", "you", environment=environment).stdout == "hello you\n"
-    assert run("prune", "runs", environment=environment).stdout == "pruned\n"
+    assert run("sweep", "runs", environment=environment).stdout == "pruned\n"
     assert "Greet somebody." in run("--help", environment=environment).stdout
-    assert run("prune", "--help", environment=environment).returncode == 0
+    assert run("sweep", "--help", environment=environment).returncode == 0
 
 
 def test_a_number_a_command_returns_is_its_exit_code(tmp_path):
@@ -165,6 +188,11 @@ def test_two_that_offer_one_command_are_a_conflict(tmp_path):
         ("import", f"redis://me:{SECRET}@host/0", "memory://"),
         ("doctor", f"nosuch://me:{SECRET}@host/0", "--json"),
         ("show", f"nosuch://me:{SECRET}@host/0", "s"),
+        ("copy", "memory://", f"nosuch://me:{SECRET}@host/0"),
+        ("export", f"nosuch://me:{SECRET}@host/0", "-"),
+        ("prune", "memory://", "--older-than", f"redis://:{SECRET}@host"),
+        ("history", "memory://", "s", "--limit", f"redis://:{SECRET}@host"),
+        ("rm", f"nosuch://me:{SECRET}@host/0", "s", "--yes"),
     ],
     ids=" ".join,
 )

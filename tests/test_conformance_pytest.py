@@ -118,16 +118,22 @@ def test_a_harness_that_is_not_there_fails_in_words(tmp_path):
     assert "targets.py" not in told
 
 
+def ids(made):
+    (mark,) = made.test_check.pytestmark
+    return [one.id for one in mark.args[1]]
+
+
 def test_the_profile_full_has_every_family():
     """Quick leaves out the families that take their time; full has all checks."""
-
-    def ids(made):
-        (mark,) = made.test_check.pytestmark
-        return [one.id for one in mark.args[1]]
-
     assert ids(suite("memory://", profile="full")) == [one.id for one in all_checks()]
     named = [one.id for one in all_checks() if one.family == "named"]
     assert ids(suite("memory://")) == named
+
+
+def test_some_checks_can_be_chosen():
+    """Only those are tests that one of the ids or patterns names."""
+    made = suite("memory://", only=("HAR-001", "LOG-APP-00[12]", "NONE-*"))
+    assert ids(made) == ["HAR-001", "LOG-APP-001", "LOG-APP-002"]
 
 
 def test_pytest_is_needed_by_that_module_alone():

@@ -106,7 +106,9 @@ def test_urls_that_cannot_be_read(url, said, tmp_path, monkeypatch):
 @pytest.mark.parametrize(("url", "suggestion"), [("sqlit:///a.db", "sqlite"), ("zebra://x", None)])
 def test_unknown_schemes(url, suggestion):
     """A scheme nobody answers to names those that exist, and the one it may have meant."""
-    with pytest.raises(UnknownScheme, match="Installed: memory, redis, rediss, sqlite") as caught:
+    with pytest.raises(
+        UnknownScheme, match="Installed: memory, redis, rediss, s3, sqlite"
+    ) as caught:
         durably.open(url)
     assert caught.value.suggestion == suggestion
 

@@ -1,6 +1,8 @@
 """Which plugin answers to a scheme: never one of two in silence, and none before it is asked."""
 
 import inspect
+import sys
+from importlib import metadata
 
 import pytest
 
@@ -195,7 +197,7 @@ def test_a_disabled_backend_is_not_listed(monkeypatch):
     monkeypatch.setenv("DURABLY_DISABLE_BACKENDS", "memory")
     with pytest.raises(UnknownScheme) as caught:
         durably.open("memry://")
-    assert caught.value.installed == ("redis", "rediss", "sqlite")
+    assert caught.value.installed == ("redis", "rediss", "s3", "sqlite")
     assert caught.value.suggestion is None
 
 
@@ -208,14 +210,41 @@ def test_a_disabled_backend_is_not_used_although_registered(monkeypatch):
         backends.find("good")
 
 
-def test_an_uninstalled_backend_of_ours_is_named_with_its_extra(monkeypatch):
-    """Where durably-sqlite is not installed, the message says how to install it."""
+OURS = {"redis": "redis", "rediss": "redis", "s3": "s3", "sqlite": "sqlite"}
+
+
+@pytest.mark.parametrize(("scheme", "extra"), list(OURS.items()))
+def test_an_uninstalled_backend_of_ours_is_named_with_its_extra(monkeypatch, scheme, extra):
+    """Where a distribution of ours is not installed, the message says how to install it."""
     monkeypatch.setattr("durably.plugins.offers", list)
     with pytest.raises(BackendNotInstalled) as caught:
-        durably.plugins.Backends().find("sqlite")
+        durably.plugins.Backends().find(scheme)
     assert str(caught.value) == (
-        'no backend for sqlite:// is installed. Install it with: pip install "durably[sqlite]"'
+        f'no backend for {scheme}:// is installed. Install it with: pip install "durably[{extra}]"'
     )
+
+
+def test_a_missing_boto3_is_named(monkeypatch):
+    """Where durably-s3 is there without boto3, the message says which one to install."""
+    monkeypatch.delitem(sys.modules, "durably_s3._boto", raising=False)
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    with pytest.raises(
+        BackendNotInstalled, match=r'Install it with: pip install "boto3>=1\.40,<2"'
+    ):
+        durably.open("s3://bucket/agents")
+
+
+def test_every_scheme_of_ours_has_its_extra():
+    """What installed distributions of ours offer is what the remedy knows, and its extra exists."""
+    offered = {one.scheme: one for one in durably.plugins.offers()}
+    named = {
+        scheme: one.distribution.removeprefix("durably-")
+        for scheme, one in offered.items()
+        if one.distribution.startswith("durably-")
+    }
+    assert named == durably.plugins.FIRST_PARTY == OURS
+    extras = metadata.metadata("durably").get_all("Provides-Extra")
+    assert set(OURS.values()) <= set(extras)
 
 
 def test_a_registered_plugin_wins_over_a_conflict(site):

@@ -9,12 +9,14 @@ import pytest
 
 import durably
 import durably_redis
+import durably_s3
 import durably_sqlite
 from durably import errors
 
 PUBLIC = [
     durably,
     durably_redis,
+    durably_s3,
     durably_sqlite,
     *(
         importlib.import_module(f"durably.{info.name}")
@@ -45,6 +47,21 @@ def test_the_package_exports_nothing_unmeant():
     assert public - modules - set(durably.__all__) == {"open"}
 
 
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        (durably_redis, ["RedisLogStore", "Settings"]),
+        (durably_s3, ["S3LogStore", "Settings"]),
+        (durably_sqlite, ["SQLiteLogStore", "open_url"]),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_backend_exports_its_store_and_what_it_takes(module, names):
+    """The store of a backend is its public name, with its settings where it has a class of them."""
+    assert module.__all__ == names
+    assert issubclass(getattr(module, names[0]), durably.LogStore)
+
+
 @pytest.mark.parametrize("module", PUBLIC, ids=lambda module: module.__name__)
 def test_public_things_are_documented(module):
     """Every public class, function and contract method has a docstring of its own."""
@@ -65,9 +82,17 @@ EXAMPLES = {
     "ContractMismatch": errors.ContractMismatch("x", implemented=(2, 0), spoken=(1, 0)),
     "InvalidConfig": errors.InvalidConfig("no url"),
     "CheckpointNotFound": errors.CheckpointNotFound("t", 3),
+    "CopyConflict": errors.CopyConflict("session 'u'"),
+    "CursorExpired": errors.CursorExpired("u"),
+    "CursorForeign": errors.CursorForeign("u"),
+    "CursorIncompatible": errors.CursorIncompatible("it is older"),
+    "CursorMalformed": errors.CursorMalformed(),
     "CorruptRecord": errors.CorruptRecord("session 'u'", "cut off", record="r", index=2),
     "DurablyError": errors.DurablyError("it broke", hint="Mend it"),
     "ForeignData": errors.ForeignData("not ours", hint="Choose another"),
+    "HistoryTooLarge": errors.HistoryTooLarge("session 'u'", max_records=9, max_bytes=99),
+    "InvalidExport": errors.InvalidExport(7, "it is cut off"),
+    "InvalidFilter": errors.InvalidFilter("types", "tools", known=("messages",)),
     "InvalidId": errors.InvalidId("session", "", "it is empty"),
     "InvalidLimit": errors.InvalidLimit("limit", -1, minimum=1, maximum=9),
     "InvalidStatus": errors.InvalidStatus("status", "lost", known=("running",)),
@@ -76,7 +101,10 @@ EXAMPLES = {
     "NotSerializable": errors.NotSerializable("meta.a", "set is not JSON"),
     "RecordTooLarge": errors.RecordTooLarge("run 'r'", "head", size=9, limit=8),
     "RevisionConflict": errors.RevisionConflict("run 'r'", expected=1, actual=2),
+    "RunNotFound": errors.RunNotFound("r"),
     "SchemaTooNew": errors.SchemaTooNew("it", found=2, supported=1, distribution="durably"),
+    "SessionExists": errors.SessionExists("u"),
+    "SessionNotFound": errors.SessionNotFound("u"),
     "StorageBusy": errors.StorageBusy("locked"),
     "StorageClosed": errors.StorageClosed(),
     "Unavailable": errors.Unavailable("gone"),
@@ -109,12 +137,23 @@ def test_errors_survive_pickling(name):
         ("BackendNotInstalled", ImportError),
         ("InvalidConfig", ValueError),
         ("CheckpointNotFound", LookupError),
+        ("CopyConflict", ValueError),
+        ("CursorExpired", LookupError),
+        ("CursorForeign", ValueError),
+        ("CursorIncompatible", ValueError),
+        ("CursorMalformed", ValueError),
+        ("HistoryTooLarge", ValueError),
+        ("InvalidExport", ValueError),
+        ("InvalidFilter", ValueError),
         ("InvalidId", ValueError),
         ("InvalidLimit", ValueError),
         ("InvalidStatus", ValueError),
         ("InvalidUrl", ValueError),
         ("NotSerializable", TypeError),
         ("RecordTooLarge", ValueError),
+        ("RunNotFound", LookupError),
+        ("SessionExists", ValueError),
+        ("SessionNotFound", LookupError),
         ("StorageBusy", TimeoutError),
         ("Unavailable", ConnectionError),
         ("UnknownEntryType", LookupError),

@@ -12,13 +12,20 @@ from durably import (
     CheckpointSaver,
     Claim,
     InputEntry,
+    ResultArchive,
     RevisionConflict,
     RunHead,
     Session,
+    SessionCatalog,
     StateSnapshot,
+    Storage,
+    StorageBusy,
+    StorageClosed,
     ToolResultEntry,
+    Unavailable,
 )
 from durably.logstore import Batch, LogId, LogStore, NewRecord, Rewrite
+from faults import FailsAt, Stateless
 
 SAID = [InputEntry(role="user", content="hello")]
 LONG = [ToolResultEntry(call_id="c", output="x" * 5_000)]
@@ -27,7 +34,16 @@ HEAD = RunHead()
 SNAPSHOT = StateSnapshot(messages=SAID)
 UNKNOWN = b'{"entries":[{"type":"hologram"}]}'
 BROKEN = b'{"entries":[{"type":"input","role":'
-CONTRACTS = (Session, Checkpointer, Claim, CheckpointSaver, LogStore)
+CONTRACTS = (
+    Session,
+    Checkpointer,
+    Claim,
+    CheckpointSaver,
+    SessionCatalog,
+    ResultArchive,
+    Storage,
+    LogStore,
+)
 
 
 def documented():
@@ -50,6 +66,14 @@ class Scene:
         self.conflicting = durably.Storage(Conflicting(self.store))
         self.small = durably.Storage(Small(self.store, record_bytes=4_000, head_bytes=1_000))
         self.saver = self.storage.checkpoint_saver()
+
+    async def through(self, store, act):
+        """Make a call through a storage over another log store."""
+        storage = Storage(store)
+        try:
+            await act(storage)
+        finally:
+            await storage.aclose()
 
     async def plant(self, kind, data, *, head=None, key="planted"):
         record = NewRecord(key=key, data=data, entry_count=3)
@@ -135,6 +159,56 @@ simply(
     lambda s: s.storage.sessions.trim_tool_results("x", keep_runs=0),
     plant=("session", BROKEN),
 )
+
+
+def asked(**options):
+    """Return a call that asks for a page of session x."""
+    return lambda s: s.storage.sessions.history("x", **options)
+
+
+simply("Session.history", "InvalidLimit", asked(limit=257))
+simply("Session.history", "InvalidFilter", asked(types="tools"))
+simply("Session.history", "CursorMalformed", asked(after="x"))
+simply("Session.history", "UnknownEntryType", asked(), plant=("session", UNKNOWN))
+simply("Session.history", "CorruptRecord", asked(), plant=SESSION_CUT)
+simply(
+    "Session.history",
+    "HistoryTooLarge",
+    asked(types="messages"),
+    plant=("session", b"x" * (16 * 1024 * 1024 + 1)),
+)
+CURSORS = {
+    "CursorForeign": ("y", {}),
+    "CursorIncompatible": ("x", {"types": "messages"}),
+    "CursorExpired": ("x", {}),
+}
+for _name, (_session, _options) in CURSORS.items():
+
+    @provokes("Session.history", _name)
+    async def history_elsewhere(scene, name=_name, session=_session, options=_options):
+        sessions = scene.storage.sessions
+        await sessions.append("x", SAID * 2)
+        page = await sessions.history("x", limit=1)
+        if name == "CursorExpired":
+            await sessions.rewind("x", keep_entries=1)
+        await sessions.history(session, after=page.next_cursor, **options)
+
+
+def ended(**options):
+    """Return a call that asks for the end of session x."""
+    return lambda s: s.storage.sessions.last("x", **options)
+
+
+simply("Session.last", "InvalidLimit", ended(runs=0))
+simply("Session.last", "InvalidFilter", ended(runs=1, entries=1))
+simply("Session.last", "UnknownEntryType", ended(runs=1), plant=("session", UNKNOWN))
+simply("Session.last", "CorruptRecord", ended(entries=1), plant=SESSION_CUT)
+
+
+@provokes("Session.clear", "StorageBusy")
+async def clear_never_unchallenged(scene):
+    await scene.storage.catalog.create("x")
+    await scene.conflicting.sessions.clear("x")
 
 
 @provokes("Session.rewind", "StorageBusy")
@@ -309,6 +383,202 @@ for _name, _act in READS.items():
         await act(scene)
 
 
+for _name, _act in {
+    "create": lambda s, **metadata: s.catalog.create("x", **metadata),
+    "touch": lambda s, **metadata: s.catalog.touch("x", **metadata),
+}.items():
+
+    @provokes(f"SessionCatalog.{_name}", "NotSerializable")
+    async def catalog_unstorable(scene, act=_act):
+        await act(scene.storage, metadata={"x": {1, 2}})
+
+    @provokes(f"SessionCatalog.{_name}", "RecordTooLarge")
+    async def catalog_large(scene, act=_act, name=_name):
+        if name == "touch":
+            await scene.storage.catalog.create("x")
+        await act(scene.small, metadata={"x": "x" * 5_000})
+
+    @provokes(f"SessionCatalog.{_name}", "StorageBusy")
+    async def catalog_never_unchallenged(scene, act=_act, name=_name):
+        if name == "touch":
+            await scene.storage.catalog.create("x")
+        await act(scene.conflicting)
+
+
+@provokes("SessionCatalog.create", "SessionExists")
+async def created_twice(scene):
+    await scene.storage.catalog.create("x")
+    await scene.storage.catalog.create("x")
+
+
+for _name in ("get", "touch"):
+    simply(
+        f"SessionCatalog.{_name}",
+        "SessionNotFound",
+        lambda s, name=_name: getattr(s.storage.catalog, name)("x"),
+    )
+for _name in ("get", "touch", "list"):
+
+    @provokes(f"SessionCatalog.{_name}", "CorruptRecord")
+    async def catalog_broken(scene, name=_name):
+        await scene.plant("session", b"{}", head=b'{"metadata":')
+        await getattr(scene.storage.catalog, name)(*(() if name == "list" else ("x",)))
+
+
+simply("SessionCatalog.list", "InvalidFilter", lambda s: s.storage.catalog.list(where=5))
+simply("SessionCatalog.list", "InvalidLimit", lambda s: s.storage.catalog.list(limit=1001))
+
+
+@provokes("ResultArchive.store", "RecordTooLarge")
+async def archive_large(scene):
+    await scene.small.archive.store("x", [("c", b"x" * 5_000)])
+
+
+@provokes("ResultArchive.recall", "CorruptRecord")
+async def archive_broken(scene):
+    await scene.storage.archive.store("x", [("c", BROKEN)])
+    await scene.storage.archive.recall("x", "c")
+
+
+simply("Storage.rewind", "InvalidLimit", lambda s: s.storage.rewind("x", keep_entries=-1))
+simply(
+    "Storage.rewind",
+    "RevisionConflict",
+    lambda s: s.storage.rewind("x", keep_entries=0, expected_revision=7),
+)
+simply(
+    "Storage.rewind",
+    "CorruptRecord",
+    lambda s: s.storage.rewind("x", keep_entries=1),
+    plant=SESSION_CUT,
+)
+
+
+@provokes("Storage.rewind", "StorageBusy")
+async def whole_rewind_never_unchallenged(scene):
+    await scene.storage.sessions.append("x", SAID)
+    await scene.conflicting.rewind("x", keep_entries=0)
+
+
+simply("Storage.finish", "RunNotFound", lambda s: s.storage.finish("x", "x"))
+
+
+@provokes("Storage.finish", "RevisionConflict")
+async def finish_overtaken(scene):
+    await scene.run()
+    await scene.conflicting.finish("x", "x")
+
+
+for _name, _plant in {"UnknownEntryType": RUN_UNKNOWN, "CorruptRecord": RUN_BROKEN}.items():
+
+    @provokes("Storage.finish", _name)
+    async def finish_unreadable(scene, plant=_plant):
+        await scene.run()
+        await scene.plant(*plant)
+        await scene.storage.finish("x", "x")
+
+
+@provokes("Storage.finish", "RecordTooLarge")
+async def finish_large(scene):
+    for _ in range(2):
+        await scene.small.checkpointer.append("x", SAID * 40, HEAD)
+    await scene.small.finish("x", "x")
+
+
+simply("Storage.prune", "InvalidFilter", lambda s: s.storage.prune("sessions", keep_last=0))
+simply("Storage.prune", "InvalidLimit", lambda s: s.storage.prune("session", keep_last=-1))
+simply(
+    "Storage.prune",
+    "CorruptRecord",
+    lambda s: s.through(Stateless(s.store), lambda storage: storage.prune("run", keep_last=0)),
+    plant=("run", b"{}"),
+)
+
+
+simply(
+    "Storage.copy_to",
+    "InvalidFilter",
+    lambda s: s.storage.copy_to(s.storage, kinds=["meta"]),
+)
+simply("Storage.copy_to", "InvalidLimit", lambda s: s.storage.copy_to(s.storage, parallel=0))
+simply("Storage.fork", "InvalidFilter", lambda s: s.storage.fork("x", "y", kind="meta"))
+simply("Storage.export", "InvalidFilter", lambda s: lines(s.storage, kinds=["meta"]))
+simply("Storage.import_lines", "InvalidExport", lambda s: s.storage.import_lines([b"x"]))
+
+
+async def lines(storage, **options):
+    return [line async for line in storage.export(**options)]
+
+
+async def elsewhere(scene, entries):
+    """Return another namespace with a session x."""
+    other = scene.storage.scoped("elsewhere")
+    await other.sessions.append("x", entries, run_id="r")
+    return other
+
+
+@provokes("Storage.copy_to", "CopyConflict")
+async def copy_onto_another(scene):
+    await scene.storage.sessions.append("x", SAID)
+    await scene.storage.copy_to(await elsewhere(scene, SAID))
+
+
+@provokes("Storage.copy_to", "RecordTooLarge")
+async def copy_large(scene):
+    await (await elsewhere(scene, LONG)).copy_to(scene.small)
+
+
+@provokes("Storage.fork", "CopyConflict")
+async def fork_onto_another(scene):
+    for name in ("x", "y"):
+        await scene.storage.sessions.append(name, SAID)
+    await scene.storage.fork("x", "y")
+
+
+@provokes("Storage.export", "CopyConflict")
+async def export_of_what_is_rewound(scene):
+    for _ in range(70):
+        await scene.storage.sessions.append("x", SAID)
+    lines_read = 0
+    async for _ in scene.storage.export():
+        await scene.storage.sessions.rewind("x", keep_entries=70 - lines_read)
+        lines_read += 1
+
+
+@provokes("Storage.import_lines", "CopyConflict")
+async def import_onto_another(scene):
+    await scene.storage.sessions.append("x", SAID)
+    await scene.storage.import_lines(await lines(await elsewhere(scene, SAID)))
+
+
+@provokes("Storage.import_lines", "RecordTooLarge")
+async def import_large(scene):
+    await scene.small.import_lines(await lines(await elsewhere(scene, LONG)))
+
+
+@provokes("Storage.checkpoint_saver", "InvalidLimit")
+async def saver_of_nothing(scene):
+    scene.storage.checkpoint_saver(max_checkpoints_per_thread=0)
+
+
+@provokes("Storage.scoped", "InvalidId")
+async def storage_scoped_illegally(scene):
+    scene.storage.scoped("a\x00b")
+
+
+@provokes("Storage.scoped", "Unsupported")
+async def storage_scoped_without_namespaces(scene):
+    scene.conflicting.scoped("tenant")
+
+
+for _error in (Unavailable("gone"), StorageBusy("locked"), StorageClosed()):
+
+    @provokes("Storage.ping", type(_error).__name__)
+    async def ping_in_vain(scene, error=_error):
+        store = FailsAt(scene.store, 1, error=error)
+        await scene.through(store, lambda storage: storage.ping())
+
+
 LOG = LogId(kind="run", id="x")
 simply(
     "LogStore.append",
@@ -344,8 +614,9 @@ def test_the_table_is_the_documentation():
 
 
 @pytest.mark.parametrize("case", sorted(PROVOCATIONS), ids=" ".join)
-async def test_documented_errors_are_raised(place, case):
+async def test_documented_errors_are_raised(place, case, monkeypatch):
     """The call raises exactly the class its docstring names."""
+    monkeypatch.setattr("durably._retry.LONGEST_PAUSE", 0)
     scene = Scene(place)
     expected = getattr(durably, case[1])
     try:

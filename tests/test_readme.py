@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,17 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 COMMANDS = re.findall(r"^\$ (.*)$", README, re.MULTILINE)
-EXPECTED = ["'Noted.'", "answer: 3 pages", "'Plan a trip.'", "1 0", "verdict: core"]
+EXPECTED = [
+    "'Noted.'",
+    "answer: 3 pages",
+    "'Plan a trip.'",
+    "second page: 100 to 199\n['Line 249']",
+    "{'user': 'ada'} 1 entry",
+    "removed 2 of 3 as foreseen: True",
+    "Copied(logs=1, records=1, known=0)\nequal: True",
+    "1 0",
+    "verdict: core",
+]
 
 
 @pytest.mark.parametrize(("block", "expected"), list(zip(BLOCKS, EXPECTED, strict=True)))
@@ -77,6 +88,12 @@ def bare(command, folder):
         timeout=280,
         check=False,
     )
+
+
+def test_every_command_is_listed():
+    """The table of the command line has each command, and no other."""
+    listed = set(re.findall(r"^\| `durably (\w+)", README, re.MULTILINE)) | {"gc"}
+    assert listed == {one.name for one in metadata.entry_points(group="durably.commands")}
 
 
 def test_there_are_two_commands():

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from durably import LogStore
 from durably.logstore import ALL, Batch, Log, LogId, LogInfo, LogState, NewRecord, Range
@@ -9,13 +10,18 @@ from durably_conformance.building import log
 from durably_conformance.context import T
 
 __all__ = [
+    "BATCHES",
+    "LONG",
+    "at_work",
     "content",
     "datas",
     "datas_in",
+    "fill_long",
     "ids",
     "keyed",
     "keys",
     "keys_in",
+    "large",
     "meanwhile",
     "pair",
     "refresh",
@@ -24,16 +30,51 @@ __all__ = [
     "stored",
 ]
 
+LONG = log("long")
+"""The one long log, so that a backend can be wrong with it alone, or with all others."""
+
+BATCHES = 10
+"""Of which it is made."""
+
 
 async def pair(t: T) -> tuple[LogStore, LogStore]:
     """Open two handles onto the check's place."""
     return (await t.connect()).log_store, (await t.connect()).log_store
 
 
+async def at_work(t: T, number: int) -> list[LogStore]:
+    """Open handles each of which has written something.
+
+    A handle's first write may take long, and wait for those of others, which then end before it.
+    """
+    stores = [(await t.connect()).log_store for _ in range(number)]
+    for who, store in enumerate(stores):
+        await store.append(log(f"own {who}"), Batch(head=b""))
+    return stores
+
+
 def keyed(*keys: str, head: bytes | None = None, expected_revision: int | None = None) -> Batch:
     """Return a batch of records with these keys, each with its key as data."""
     records = tuple(NewRecord(key=key, data=key.encode()) for key in keys)
     return Batch(records=records, head=head, expected_revision=expected_revision)
+
+
+def large(number: int, count: int = 12, **fields: Any) -> Batch:  # noqa: ANN401 - Batch's own
+    """Return a batch of records of 6 KiB each, whose keys and data say its number and theirs."""
+    names = [f"{number:02}-{place:02}" for place in range(count)]
+    records = tuple(NewRecord(key=name, data=name.encode() * 1230) for name in names)
+    return Batch(records=records, **fields)
+
+
+async def fill_long(store: LogStore) -> list[Batch]:
+    """Append 700 KiB to the long log, more than a backend may keep in one piece, and return them.
+
+    They number its keys from ``00-00`` to ``09-11``.
+    """
+    sent = [large(number) for number in range(BATCHES)]
+    for one in sent:
+        await store.append(LONG, one)
+    return sent
 
 
 async def stored(t: T, store: LogStore, of: LogId | None = None, span: Range = ALL) -> Log:

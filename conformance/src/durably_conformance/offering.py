@@ -1,10 +1,73 @@
-"""Writing something into a storage by whatever it offers, and counting it."""
+"""What a handle offers: writing something by whatever is declared, and what lies beside that."""
 
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Protocol, cast
+
+from durably import Copied, ResultArchive, SessionCatalog, Unsupported
+from durably.retention import Prunable, Pruned
 from durably.testing import Handle
 from durably_conformance.building import batch, head, log, said, snapshot
-from durably_conformance.context import T
+from durably_conformance.context import DoesNotApply, T
 
-__all__ = ["count_something", "write_something"]
+__all__ = ["Upkeep", "count_something", "upkeep_of", "write_something"]
+
+
+class Upkeep(Protocol):
+    """What a handle may have beside the contracts, with the meaning it has in ``Storage``."""
+
+    @property
+    def catalog(self) -> SessionCatalog:
+        """Which sessions there are."""
+        ...
+
+    @property
+    def archive(self) -> ResultArchive:
+        """Where full tool results go when sessions are trimmed."""
+        ...
+
+    async def prune(
+        self,
+        kind: Prunable,
+        *,
+        older_than: float | None = None,
+        keep_last: int | None = None,
+        dry_run: bool = False,
+        progress: Callable[[str], object] = ...,
+    ) -> Pruned:
+        """Remove old sessions, runs or threads."""
+        ...
+
+    async def copy_to(self, target: Handle) -> Copied:
+        """Copy everything into another storage."""
+        ...
+
+    async def fork(self, id_: str, new_id: str, *, kind: str = "session") -> Copied:
+        """Copy one session, run or thread under a new id."""
+        ...
+
+    def export(self, *, ids: Sequence[str] | None = None) -> AsyncIterator[bytes]:
+        """Give what is stored as lines of JSON."""
+        ...
+
+    async def import_lines(self, lines: Iterable[bytes]) -> Copied:
+        """Store what an export holds."""
+        ...
+
+
+def upkeep_of(handle: Handle, *names: str) -> Upkeep:
+    """Return a handle as one that has these, too.
+
+    Raises:
+        DoesNotApply: it has not: its backend brings contracts of its own, and no more.
+    """
+    for name in names:
+        try:
+            is_there = getattr(handle, name, None) is not None
+        except Unsupported:
+            is_there = False
+        if not is_there:
+            raise DoesNotApply(f"its handles have no {name}")
+    return cast("Upkeep", handle)
 
 
 async def write_something(t: T, handle: Handle) -> None:

@@ -1,7 +1,9 @@
 """The checks as tests of pytest: ``TestConformance = suite("mydb://localhost/test")``."""
 
 import asyncio
+import fnmatch
 import functools
+from collections.abc import Collection
 
 import pytest
 
@@ -17,15 +19,26 @@ from durably_conformance.wording import STATUSES
 __all__ = ["suite"]
 
 
-def suite(target: str | Harness, *, profile: Profile = "quick", seed: int = 0) -> type:
+def suite(
+    target: str | Harness,
+    *,
+    profile: Profile = "quick",
+    only: Collection[str] | None = None,
+    seed: int = 0,
+) -> type:
     """Return a class with a test for each check, to be bound to a name that begins with Test.
 
     ``target`` is a harness, the URL of an installed backend, or ``package.module:harness``; it is
-    opened when the first test runs. A check of something declared absent is skipped with the
-    declared reason. What the verdict of a run forgives is an expected failure: that of a check
-    which is no must, and one that ``known_failures`` names. A stale excuse fails.
+    opened when the first test runs. ``only`` are ids of checks, or patterns such as ``SES-*``. A
+    check of something declared absent is skipped with the declared reason. What the verdict of a
+    run forgives is an expected failure: that of a check which is no must, and one that
+    ``known_failures`` names. A stale excuse fails.
     """
-    chosen = [one for one in all_checks() if profile == "full" or one.family == "named"]
+    chosen = [
+        one
+        for one in all_checks()
+        if (profile == "full" or one.family == "named") and _is_chosen(one, only)
+    ]
 
     @functools.cache
     def opened() -> tuple[Harness, Mask] | str:
@@ -41,6 +54,10 @@ def suite(target: str | Harness, *, profile: Profile = "quick", seed: int = 0) -
             _settle(one, mask.result(asyncio.run(judge(harness, one, seed=seed))))
 
     return Conformance
+
+
+def _is_chosen(one: Check, only: Collection[str] | None) -> bool:
+    return only is None or any(fnmatch.fnmatchcase(one.id, pattern) for pattern in only)
 
 
 def _opened(target: str | Harness) -> tuple[Harness, Mask] | str:

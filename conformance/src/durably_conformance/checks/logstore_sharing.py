@@ -9,7 +9,7 @@ from durably.logstore import Batch, LogId, NewRecord, Rewrite
 from durably.testing import remove_all
 from durably_conformance.building import batch, log
 from durably_conformance.context import T
-from durably_conformance.logs import datas, datas_in, ids, keyed, meanwhile, pair, stored
+from durably_conformance.logs import at_work, datas, datas_in, ids, keyed, meanwhile, pair, stored
 from durably_conformance.registry import check
 
 SEPARATORS = ":/-.|"
@@ -87,7 +87,7 @@ async def a_rewrite_is_seen_whole(t: T) -> None:
 )
 async def appends_at_once_all_land(t: T) -> None:
     """Of batches that several handles append at once none is lost, and each lies together."""
-    stores = [(await t.connect()).log_store for _ in range(4)]
+    stores = await at_work(t, 4)
 
     async def write(who: int, store: LogStore) -> None:
         for number in range(5):

@@ -11,9 +11,12 @@ from durably import (
     CheckpointSaver,
     Claim,
     Entry,
+    HistoryItem,
+    HistoryPage,
     JsonObject,
     LogStore,
     Page,
+    ResultArchive,
     Rewound,
     RunHead,
     RunInfo,
@@ -23,6 +26,7 @@ from durably import (
     Session,
     StateSnapshot,
 )
+from durably.history import DEFAULT_PAGE, HistoryFilter
 from durably.logstore import ALL, Applied, Batch, Log, LogId, LogInfo, Range, Rewrite
 
 __all__ = ["CheckpointerMutation", "SaverMutation", "SessionMutation", "StoreMutation"]
@@ -103,6 +107,23 @@ class SessionMutation(Session):
         return await self.inner.load(session_id)
 
     @override
+    async def history(
+        self,
+        session_id: str,
+        *,
+        limit: int = DEFAULT_PAGE,
+        after: str | None = None,
+        types: HistoryFilter | None = None,
+    ) -> HistoryPage:
+        return await self.inner.history(session_id, limit=limit, after=after, types=types)
+
+    @override
+    async def last(
+        self, session_id: str, *, runs: int | None = None, entries: int | None = None
+    ) -> Sequence[HistoryItem]:
+        return await self.inner.last(session_id, runs=runs, entries=entries)
+
+    @override
     async def revision(self, session_id: str) -> int:
         return await self.inner.revision(session_id)
 
@@ -120,10 +141,15 @@ class SessionMutation(Session):
 
     @override
     async def trim_tool_results(
-        self, session_id: str, *, keep_chars: int = 400, keep_runs: int = 1
+        self,
+        session_id: str,
+        *,
+        keep_chars: int = 400,
+        keep_runs: int = 1,
+        archive: ResultArchive | None = None,
     ) -> int:
         return await self.inner.trim_tool_results(
-            session_id, keep_chars=keep_chars, keep_runs=keep_runs
+            session_id, keep_chars=keep_chars, keep_runs=keep_runs, archive=archive
         )
 
 

@@ -75,6 +75,10 @@ class _Answer:
 class _HollowHandle:
     def __init__(self, manner: Manner) -> None:
         self.sessions = self.checkpointer = self.log_store = _Nothing(manner)
+        self.catalog = self.archive = self.sessions
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.sessions, name)
 
     def checkpoint_saver(self, **_: object) -> _Nothing:
         return self.sessions

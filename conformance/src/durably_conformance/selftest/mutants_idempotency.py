@@ -16,19 +16,19 @@ from durably_conformance.selftest.tracking import Tracked
 class LastWriteWins(SpoiledAppend):
     """Replaces the run that this handle appended last when it appends it again."""
 
-    last: tuple[str, str] | None = None
+    newest: tuple[str, str] | None = None
 
     @override
     async def put(
         self, session_id: str, entries: Sequence[Entry], run_id: str | None, meta: JsonObject | None
     ) -> str:
         known = await self.knows(session_id, run_id)
-        if run_id is not None and entries and known and self.last == (session_id, run_id):
+        if run_id is not None and entries and known and self.newest == (session_id, run_id):
             run = Segment(run_id=run_id, entries=list(entries), meta=meta)
             return await self.replace(session_id, run)
         given = await super().put(session_id, entries, run_id, meta)
         if not known:
-            self.last = session_id, given
+            self.newest = session_id, given
         return given
 
 
@@ -67,16 +67,16 @@ class KnowsItsOwnRuns(SpoiledAppend):
 class TakesItForARetry(SpoiledAppend):
     """Takes an append of the run that this handle appended last for a retry, in any session."""
 
-    last: str | None = None
+    newest: str | None = None
 
     @override
     async def put(
         self, session_id: str, entries: Sequence[Entry], run_id: str | None, meta: JsonObject | None
     ) -> str:
-        if run_id is not None and run_id == self.last:
+        if run_id is not None and run_id == self.newest:
             return run_id
-        self.last = await super().put(session_id, entries, run_id, meta)
-        return self.last
+        self.newest = await super().put(session_id, entries, run_id, meta)
+        return self.newest
 
 
 class LooksThenWrites(SpoiledAppend):

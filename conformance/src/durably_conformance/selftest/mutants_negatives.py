@@ -7,6 +7,7 @@ from typing_extensions import override
 from durably import (
     Capabilities,
     Durability,
+    ResultArchive,
     Rewound,
     Support,
     Unsupported,
@@ -39,7 +40,12 @@ class RefusingSessions(SessionMutation):
 
     @override
     async def trim_tool_results(
-        self, session_id: str, *, keep_chars: int = 400, keep_runs: int = 1
+        self,
+        session_id: str,
+        *,
+        keep_chars: int = 400,
+        keep_runs: int = 1,
+        archive: ResultArchive | None = None,
     ) -> int:
         raise Unsupported("segments are sealed")
 
@@ -59,7 +65,12 @@ class QuietTrim(RefusingSessions):
 
     @override
     async def trim_tool_results(
-        self, session_id: str, *, keep_chars: int = 400, keep_runs: int = 1
+        self,
+        session_id: str,
+        *,
+        keep_chars: int = 400,
+        keep_runs: int = 1,
+        archive: ResultArchive | None = None,
     ) -> int:
         return 0
 

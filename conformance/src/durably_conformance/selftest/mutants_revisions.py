@@ -5,7 +5,7 @@ from hashlib import sha256
 
 from typing_extensions import override
 
-from durably import Entry, JsonObject, RevisionConflict, Rewound
+from durably import Entry, JsonObject, ResultArchive, RevisionConflict, Rewound
 from durably.logstore import new_key
 from durably_conformance.building import result, said
 from durably_conformance.selftest.delegating import SessionMutation
@@ -43,11 +43,16 @@ class TrimKeepsRevision(SessionMutation):
 
     @override
     async def trim_tool_results(
-        self, session_id: str, *, keep_chars: int = 400, keep_runs: int = 1
+        self,
+        session_id: str,
+        *,
+        keep_chars: int = 400,
+        keep_runs: int = 1,
+        archive: ResultArchive | None = None,
     ) -> int:
         before = await self.inner.revision(session_id)
         count = await self.inner.trim_tool_results(
-            session_id, keep_chars=keep_chars, keep_runs=keep_runs
+            session_id, keep_chars=keep_chars, keep_runs=keep_runs, archive=archive
         )
         moved = await self.inner.revision(session_id) - before
         self.shared[f"lag {session_id}"] = self.shared.get(f"lag {session_id}", 0) + moved

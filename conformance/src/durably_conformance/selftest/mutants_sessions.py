@@ -7,10 +7,8 @@ from typing import Any
 from typing_extensions import override
 
 from durably import Entry, InputEntry, JsonObject, Segment, Session
-from durably.logstore import Batch, LogId
 from durably_conformance.building import said, shape
-from durably_conformance.selftest.delegating import SessionMutation, StoreMutation
-from durably_conformance.selftest.noticing import logs_of
+from durably_conformance.selftest.delegating import SessionMutation
 from durably_conformance.selftest.spoiling import SpoiledAppend, readable, rebuild, wrong
 from durably_conformance.selftest.tracking import Tracked
 
@@ -99,15 +97,15 @@ class TakesListsOnly(SpoiledAppend):
         return await super().put(session_id, entries, run_id, meta)
 
 
-class ClearsByWriting(StoreMutation):
-    """Clears a session by writing that it is empty, also where there is none."""
+class ClearsByWriting(SessionMutation):
+    """Clears a session by writing that it is empty, where there is none."""
 
     @override
-    async def delete(self, log: LogId, *, expected_revision: int | None = None) -> bool:
-        found = await self.inner.delete(log, expected_revision=expected_revision)
-        if log.kind == "session" and not found:
-            await self.inner.append(log, Batch(head=b"empty"))
-        return found
+    async def clear(self, session_id: str) -> None:
+        if await self.inner.revision(session_id):
+            await self.inner.clear(session_id)
+        else:
+            await self.inner.append(session_id, [])
 
 
 class RemembersClearedRuns(SpoiledAppend):
@@ -256,8 +254,7 @@ MUTANTS = (
         "SES-NONE-001",
         "an upsert of an empty row in the place of a DELETE",
         makes_a_session,
-        store=ClearsByWriting,
-        wrapped=logs_of("session"),
+        sessions=ClearsByWriting,
     ),
     wrong(
         "remembers cleared runs",

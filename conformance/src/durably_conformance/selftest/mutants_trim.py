@@ -5,7 +5,7 @@ import re
 import msgspec
 from typing_extensions import override
 
-from durably import Entry, Segment, ToolResultEntry
+from durably import Entry, ResultArchive, Segment, ToolResultEntry
 from durably_conformance.building import result
 from durably_conformance.selftest.delegating import SessionMutation
 from durably_conformance.selftest.mutating import MemoryMutant
@@ -39,10 +39,15 @@ class CountsTheTrimmed(SessionMutation):
 
     @override
     async def trim_tool_results(
-        self, session_id: str, *, keep_chars: int = 400, keep_runs: int = 1
+        self,
+        session_id: str,
+        *,
+        keep_chars: int = 400,
+        keep_runs: int = 1,
+        archive: ResultArchive | None = None,
     ) -> int:
         count = await self.inner.trim_tool_results(
-            session_id, keep_chars=keep_chars, keep_runs=keep_runs
+            session_id, keep_chars=keep_chars, keep_runs=keep_runs, archive=archive
         )
         if count or keep_runs:
             return count
@@ -101,7 +106,12 @@ class CountsRunsWithEntries(SessionMutation):
 
     @override
     async def trim_tool_results(
-        self, session_id: str, *, keep_chars: int = 400, keep_runs: int = 1
+        self,
+        session_id: str,
+        *,
+        keep_chars: int = 400,
+        keep_runs: int = 1,
+        archive: ResultArchive | None = None,
     ) -> int:
         keep = keep_runs
         if type(keep_runs) is int and keep_runs > 0:
@@ -109,7 +119,9 @@ class CountsRunsWithEntries(SessionMutation):
             full = [number for number, one in enumerate(stored) if one.entries]
             first = full[-keep_runs] if keep_runs <= len(full) else 0
             keep = max(keep_runs, len(stored) - first)
-        return await self.inner.trim_tool_results(session_id, keep_chars=keep_chars, keep_runs=keep)
+        return await self.inner.trim_tool_results(
+            session_id, keep_chars=keep_chars, keep_runs=keep, archive=archive
+        )
 
 
 class CountsBytes(SpoiledTrim):

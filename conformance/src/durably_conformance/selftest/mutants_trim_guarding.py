@@ -7,7 +7,15 @@ from collections.abc import Sequence
 import msgspec
 from typing_extensions import override
 
-from durably import CorruptRecord, Entry, InvalidLimit, JsonObject, Segment, ToolResultEntry
+from durably import (
+    CorruptRecord,
+    Entry,
+    InvalidLimit,
+    JsonObject,
+    ResultArchive,
+    Segment,
+    ToolResultEntry,
+)
 from durably.logstore import Applied, LogId, Rewrite
 from durably_conformance.building import result, said
 from durably_conformance.selftest.delegating import SessionMutation, StoreMutation
@@ -45,12 +53,17 @@ class CutsFromTheEnd(SessionMutation):
 
     @override
     async def trim_tool_results(
-        self, session_id: str, *, keep_chars: int = 400, keep_runs: int = 1
+        self,
+        session_id: str,
+        *,
+        keep_chars: int = 400,
+        keep_runs: int = 1,
+        archive: ResultArchive | None = None,
     ) -> int:
         if type(keep_chars) is int and keep_chars < 0:
             keep_chars = max(0, 1000 + keep_chars)
         return await self.inner.trim_tool_results(
-            session_id, keep_chars=keep_chars, keep_runs=keep_runs
+            session_id, keep_chars=keep_chars, keep_runs=keep_runs, archive=archive
         )
 
 
@@ -59,12 +72,17 @@ class WritesBack(SessionMutation):
 
     @override
     async def trim_tool_results(
-        self, session_id: str, *, keep_chars: int = 400, keep_runs: int = 1
+        self,
+        session_id: str,
+        *,
+        keep_chars: int = 400,
+        keep_runs: int = 1,
+        archive: ResultArchive | None = None,
     ) -> int:
         stored = await readable(self.inner, session_id)
         if not stored:
             return await self.inner.trim_tool_results(
-                session_id, keep_chars=keep_chars, keep_runs=keep_runs
+                session_id, keep_chars=keep_chars, keep_runs=keep_runs, archive=archive
             )
         copied = await scratch(stored)
         count = await copied.trim_tool_results("s", keep_chars=keep_chars, keep_runs=keep_runs)
@@ -93,11 +111,16 @@ class PassesOverBrokenRuns(SessionMutation):
 
     @override
     async def trim_tool_results(
-        self, session_id: str, *, keep_chars: int = 400, keep_runs: int = 1
+        self,
+        session_id: str,
+        *,
+        keep_chars: int = 400,
+        keep_runs: int = 1,
+        archive: ResultArchive | None = None,
     ) -> int:
         try:
             return await self.inner.trim_tool_results(
-                session_id, keep_chars=keep_chars, keep_runs=keep_runs
+                session_id, keep_chars=keep_chars, keep_runs=keep_runs, archive=archive
             )
         except CorruptRecord:
             return 0

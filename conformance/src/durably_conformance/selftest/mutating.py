@@ -13,10 +13,13 @@ from durably import (
     Limits,
     LogStore,
     MemoryLogStore,
+    ResultArchive,
     Session,
+    SessionCatalog,
     Storage,
 )
 from durably.testing import Clock, Handle, Harness, Place, contents
+from durably_conformance.selftest.delegating_upkeep import UpkeepMutation
 from durably_conformance.selftest.noticing import NAMESPACES, NoticingStore, changed, noticing
 
 __all__ = ["Memory", "MemoryMutant", "Mutated", "noticed"]
@@ -26,6 +29,9 @@ StoreWrap: TypeAlias = Callable[[LogStore, _Shared], LogStore]
 SessionWrap: TypeAlias = Callable[[Session, _Shared], Session]
 CheckpointerWrap: TypeAlias = Callable[[Checkpointer, _Shared], Checkpointer]
 SaverWrap: TypeAlias = Callable[[CheckpointSaver, _Shared], CheckpointSaver]
+CatalogWrap: TypeAlias = Callable[[SessionCatalog, _Shared], SessionCatalog]
+ArchiveWrap: TypeAlias = Callable[[ResultArchive, _Shared], ResultArchive]
+UpkeepWrap: TypeAlias = Callable[[Storage, _Shared], UpkeepMutation]
 
 
 class _MutatedHandle:
@@ -42,6 +48,19 @@ class _MutatedHandle:
         self._checkpointer = storage.checkpointer
         if wrap_checkpointer is not None:
             self._checkpointer = wrap_checkpointer(storage.checkpointer, shared)
+        wrap_catalog, wrap_archive = mutant.wrap_catalog, mutant.wrap_archive
+        self.catalog = storage.catalog
+        if wrap_catalog is not None:
+            self.catalog = wrap_catalog(storage.catalog, shared)
+        self.archive = storage.archive
+        if wrap_archive is not None:
+            self.archive = wrap_archive(storage.archive, shared)
+        self._upkeep = (mutant.wrap_upkeep or UpkeepMutation)(storage, shared)
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("_") or not hasattr(UpkeepMutation, name):
+            raise AttributeError(name)
+        return getattr(self._upkeep, name)
 
     @property
     def sessions(self) -> Session:
@@ -130,6 +149,9 @@ class MemoryMutant(Mutated):
         sessions: SessionWrap | None = None,
         checkpointer: CheckpointerWrap | None = None,
         saver: SaverWrap | None = None,
+        catalog: CatalogWrap | None = None,
+        archive: ArchiveWrap | None = None,
+        upkeep: UpkeepWrap | None = None,
         place: Callable[["MemoryMutant"], Place] = Memory,
         capabilities: Capabilities = MemoryLogStore.capabilities,
         limits: Limits = MemoryLogStore.limits,
@@ -142,6 +164,9 @@ class MemoryMutant(Mutated):
         self.wrap_sessions = sessions
         self.wrap_checkpointer = checkpointer
         self.wrap_saver = saver
+        self.wrap_catalog = catalog
+        self.wrap_archive = archive
+        self.wrap_upkeep = upkeep
         self.touched: set[str] = set()
         self._place = place
         is_memory_beneath = (
@@ -157,6 +182,9 @@ class MemoryMutant(Mutated):
             "sessions": self.wrap_sessions,
             "checkpointer": self.wrap_checkpointer,
             "saver": self.wrap_saver,
+            "catalog": self.wrap_catalog,
+            "archive": self.wrap_archive,
+            "upkeep": self.wrap_upkeep,
         }
         named = [changed(name, wrap) for name, wrap in wraps.items() if wrap is not None]
         return frozenset[str]().union(*named)
@@ -174,6 +202,9 @@ def noticed() -> MemoryMutant:
         sessions=noticing("sessions", touched),
         checkpointer=noticing("checkpointer", touched),
         saver=noticing("saver", touched),
+        catalog=noticing("catalog", touched),
+        archive=noticing("archive", touched),
+        upkeep=noticing("upkeep", touched),
     )
     mutant.touched = touched
     return mutant

@@ -5,7 +5,15 @@ from typing import Any, TypeAlias, cast
 
 from typing_extensions import override
 
-from durably import Checkpointer, CheckpointSaver, LogStore, Page, Session
+from durably import (
+    Checkpointer,
+    CheckpointSaver,
+    LogStore,
+    Page,
+    ResultArchive,
+    Session,
+    SessionCatalog,
+)
 from durably.logstore import ALL, Applied, Batch, Log, LogId, LogInfo, Range, Rewrite
 from durably.testing import KINDS
 from durably_conformance.selftest.delegating import (
@@ -13,6 +21,11 @@ from durably_conformance.selftest.delegating import (
     SaverMutation,
     SessionMutation,
     StoreMutation,
+)
+from durably_conformance.selftest.delegating_upkeep import (
+    ArchiveMutation,
+    CatalogMutation,
+    UpkeepMutation,
 )
 
 __all__ = ["NAMESPACES", "TEST_KINDS", "NoticingStore", "changed", "logs_of", "noticing"]
@@ -22,11 +35,13 @@ TEST_KINDS = ("test", "test-other")
 NAMESPACES = "namespaces"
 """Any namespace but the default one."""
 
-_Mutation: TypeAlias = type[SessionMutation] | type[CheckpointerMutation] | type[SaverMutation]
-_BASES: dict[str, tuple[_Mutation, type]] = {
+_BASES: dict[str, tuple[type, type]] = {
     "sessions": (SessionMutation, Session),
     "checkpointer": (CheckpointerMutation, Checkpointer),
     "saver": (SaverMutation, CheckpointSaver),
+    "catalog": (CatalogMutation, SessionCatalog),
+    "archive": (ArchiveMutation, ResultArchive),
+    "upkeep": (UpkeepMutation, UpkeepMutation),
 }
 
 

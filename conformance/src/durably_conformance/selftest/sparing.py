@@ -9,6 +9,7 @@ from typing_extensions import override
 from durably import LogStore, Page
 from durably.logstore import ALL, Applied, Batch, Log, LogId, LogInfo, Range, Rewrite
 from durably.testing import Clock, Handle
+from durably_conformance.logs import LONG
 from durably_conformance.selftest.delegating import StoreMutation
 from durably_conformance.selftest.mutating import Memory, MemoryMutant
 from durably_conformance.selftest.noticing import TEST_KINDS, logs_of
@@ -59,32 +60,35 @@ class _Sparing(StoreMutation):
     """Sends logs of the kinds for tests through a wrong store, and others past it.
 
     The contracts above a log store have kinds of their own, so that only who asks for the log
-    store itself meets what is wrong.
+    store itself meets what is wrong. So it is with the long log: what is wrong is that with it
+    alone, or with all others.
     """
 
-    def __init__(self, inner: LogStore, shared: _Shared, wrap: _Wrap) -> None:
+    def __init__(self, inner: LogStore, shared: _Shared, wrap: _Wrap, *, if_long: bool) -> None:
         super().__init__(inner, shared)
         self._wrap = wrap
+        self._if_long = if_long
         self._spoiled = wrap(inner, shared)
 
-    def _store(self, kind: str) -> LogStore:
-        return self._spoiled if kind in TEST_KINDS else self.inner
+    def _store(self, log: LogId) -> LogStore:
+        is_met = log.kind in TEST_KINDS and (log == LONG) is self._if_long
+        return self._spoiled if is_met else self.inner
 
     @override
     async def append(self, log: LogId, batch: Batch) -> Applied:
-        return await self._store(log.kind).append(log, batch)
+        return await self._store(log).append(log, batch)
 
     @override
     async def read(self, log: LogId, span: Range = ALL) -> Log | None:
-        return await self._store(log.kind).read(log, span)
+        return await self._store(log).read(log, span)
 
     @override
     async def rewrite(self, log: LogId, change: Rewrite) -> Applied:
-        return await self._store(log.kind).rewrite(log, change)
+        return await self._store(log).rewrite(log, change)
 
     @override
     async def delete(self, log: LogId, *, expected_revision: int | None = None) -> bool:
-        return await self._store(log.kind).delete(log, expected_revision=expected_revision)
+        return await self._store(log).delete(log, expected_revision=expected_revision)
 
     @override
     async def list(
@@ -96,7 +100,8 @@ class _Sparing(StoreMutation):
         limit: int = 100,
         with_state: bool = False,
     ) -> Page[LogInfo]:
-        return await self._store(kind).list(
+        store = self._spoiled if kind in TEST_KINDS else self.inner
+        return await store.list(
             kind, prefix=prefix, after=after, limit=limit, with_state=with_state
         )
 
@@ -107,16 +112,24 @@ class _Sparing(StoreMutation):
     @override
     def scoped(self, namespace: str) -> LogStore:
         shared = _of_namespace(self.shared["by namespace"], namespace)
-        return _Sparing(self.inner.scoped(namespace), shared, self._wrap)
+        return _Sparing(self.inner.scoped(namespace), shared, self._wrap, if_long=self._if_long)
 
 
 def wrong(  # noqa: D417 - the rest are a mutant's fields
-    name: str, wrap: _Wrap, probe: Probe, *, fails: str, says: str, provenance: str
+    name: str,
+    wrap: _Wrap,
+    probe: Probe,
+    *,
+    fails: str,
+    says: str,
+    provenance: str,
+    if_long: bool = False,
 ) -> Mutant:
     """Return a row whose log store is wrong for tests' own logs.
 
     Args:
         fails: the ids of the checks it fails, in one text.
+        if_long: whether it is so for the long log alone, else for all others.
     """
     return Mutant(
         name=name,
@@ -124,7 +137,7 @@ def wrong(  # noqa: D417 - the rest are a mutant's fields
         fails=frozenset(fails.split()),
         provenance=provenance,
         harness=lambda: MemoryMutant(
-            store=lambda inner, shared: _Sparing(inner, shared, wrap),
+            store=lambda inner, shared: _Sparing(inner, shared, wrap, if_long=if_long),
             place=PerNamespace,
             wrapped=logs_of(*TEST_KINDS),
         ),

@@ -11,6 +11,7 @@ from durably import (
     Entry,
     JsonObject,
     MemoryLogStore,
+    ResultArchive,
     Rewound,
     Segment,
     Session,
@@ -173,11 +174,16 @@ class SpoiledTrim(SessionMutation):
 
     @override
     async def trim_tool_results(
-        self, session_id: str, *, keep_chars: int = 400, keep_runs: int = 1
+        self,
+        session_id: str,
+        *,
+        keep_chars: int = 400,
+        keep_runs: int = 1,
+        archive: ResultArchive | None = None,
     ) -> int:
         before = await readable(self.inner, session_id)
         count = await self.inner.trim_tool_results(
-            session_id, keep_chars=keep_chars, keep_runs=keep_runs
+            session_id, keep_chars=keep_chars, keep_runs=keep_runs, archive=archive
         )
         after = await readable(self.inner, session_id)
         left = self.left(before, after, keep_chars) if len(before) == len(after) else after
