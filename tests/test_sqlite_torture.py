@@ -197,7 +197,7 @@ async def test_a_call_cancelled_at_any_await_is_whole_or_absent(tmp_path, templa
     assert number > 1
 
 
-READ_FIRST = {"rewind", "rewind all", "trim", "rewrite", "claim", "save a snapshot",
+READ_FIRST = {"clear", "rewind", "rewind all", "trim", "rewrite", "claim", "save a snapshot",
               "save within a bound", "save", "save a head"}  # fmt: skip
 """These read before they write, so that the first await changes nothing."""
 
