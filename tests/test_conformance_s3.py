@@ -18,6 +18,7 @@ pytest_plugins = ["s3_fixtures"]
 pytestmark = pytest.mark.timeout(120)
 
 OF_SERVERS = (
+    "CAT-003",
     "HAR-*",
     "DEL-RES-*",
     "LIFE-C*",
@@ -31,6 +32,7 @@ OF_SERVERS = (
     "LOG-NS-*",
     "LOG-REV-002",
     "LOG-TIDY-*",
+    "PRN-004",
     "SES-IDEM-004",
     "SES-ID-002",
 )

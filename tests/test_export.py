@@ -18,6 +18,7 @@ from durably import (
     InvalidId,
     RecordTooLarge,
     RunHead,
+    StateSnapshot,
     Storage,
 )
 from durably.export import is_export
@@ -164,6 +165,24 @@ async def test_a_log_that_shrinks_meanwhile_is_a_conflict(place, storage, change
 
     async def meddle():
         await storage.sessions.rewind("s", keep_entries=0 if change == "deleted" else READ_AT_ONCE)
+
+    reader = Interposing(place.log_store())
+    reader.interpose("read", 3, meddle)
+    async with Storage(reader) as counted:
+        with pytest.raises(CopyConflict):
+            await lines(counted)
+
+
+async def test_what_is_evicted_meanwhile_is_a_conflict(place, storage):
+    """A thread that loses snapshots between two parts is no export that looks whole."""
+    saver = storage.checkpoint_saver()
+    for number in range(READ_AT_ONCE + 1):
+        await saver.append("t", StateSnapshot(turn=number))
+
+    async def meddle():
+        bounded = storage.checkpoint_saver(max_checkpoints_per_thread=1)
+        for number in range(3):
+            await bounded.append("t", StateSnapshot(messages=said(f"{number}" * 500)))
 
     reader = Interposing(place.log_store())
     reader.interpose("read", 3, meddle)

@@ -529,3 +529,15 @@ def test_the_bounds_are_what_the_contract_says():
     """A filtered page looks at up to 10,000 records and 16 MiB."""
     assert _history.MAX_SCANNED_RECORDS == 10_000
     assert _history.MAX_SCANNED_BYTES == 16 * 1024 * 1024
+
+
+async def test_a_scan_of_large_entries_stops_near_its_bound(metered, monkeypatch):
+    """What a projection moves before it gives up is hardly more than what it may look at."""
+    monkeypatch.setattr("durably._history.MAX_SCANNED_BYTES", 1_000_000)
+    store, storage = metered
+    for _ in range(200):
+        await storage.sessions.append("s", [result("c", "x" * 20_000)])
+    before = store.payload
+    with pytest.raises(HistoryTooLarge):
+        await storage.sessions.history("s", limit=256, types="messages")
+    assert store.payload - before < 1_100_000

@@ -434,6 +434,9 @@ async def archive_large(scene):
     await scene.small.archive.store("x", [("c", b"x" * 5_000)])
 
 
+simply("ResultArchive.recall", "InvalidFilter", lambda s: s.storage.archive.recall("x", None))
+
+
 @provokes("ResultArchive.recall", "CorruptRecord")
 async def archive_broken(scene):
     await scene.storage.archive.store("x", [("c", BROKEN)])

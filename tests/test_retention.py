@@ -8,6 +8,7 @@ from builders import result, said
 from disturbed import Wrapper
 from durably import InvalidFilter, InvalidLimit, RunHead, StateSnapshot, Storage
 from durably.logstore import Batch, LogId
+from durably.retention import GOING
 from faults import Meddling, failures
 from places import FakeClock
 
@@ -165,23 +166,54 @@ async def test_what_is_changed_meanwhile_stays(place, storages, clock, kind):
     assert await left(first, kind) == ("c",)
 
 
+class Looking(Wrapper):
+    """Lets others in: runs ``meddle()`` before the second listing of logs."""
+
+    def __init__(self, store, meddle):
+        super().__init__(store)
+        self._meddle = meddle
+        self._listings = 0
+
+    async def list(self, kind, **options):
+        self._listings += 1
+        if self._listings == 2:
+            await self._meddle()
+        return await super().list(kind, **options)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_what_is_used_once_the_newest_are_known_stays(place, storages, clock, kind):
+    """What is changed, or new, after the newest were counted is among the newest, and kept."""
+    first, _ = storages
+    await fill(first, clock, kind)
+
+    async def meddle():
+        clock.now += 10
+        await make(first, kind, "e")
+        await make(first, kind, "new")
+
+    async with Storage(Looking(place.log_store(), meddle), clock=clock) as meddled:
+        assert (await meddled.prune(kind, keep_last=2)).ids == ("c", "d")
+    assert await left(first, kind) == ("a", "b", "e", "new")
+
+
 async def archived(storage, name):
     await storage.sessions.append(name, [result("c", "x" * 900)])
     await storage.sessions.trim_tool_results(name, keep_runs=0, archive=storage.archive)
 
 
 async def test_archives_go_with_pruned_sessions_alone(storages, clock):
-    """The archives of sessions that are gone go, those of others stay, and in a dry run all."""
+    """The archives of pruned sessions go, all others stay, those of sessions elsewhere too."""
     first, second = storages
     for name in NAMES:
         await archived(first, name)
         clock.now += 10
-    await first.archive.store("left over", [("c", b"{}")])
+    await first.archive.store("of another storage", [("c", b"{}")])
     await second.prune("session", keep_last=2, dry_run=True)
     await second.prune("run", keep_last=0)
-    assert await left(first, "archive") == (*NAMES, "left over")
+    assert await left(first, "archive") == (*NAMES, "of another storage")
     assert (await second.prune("session", keep_last=2)).ids == ("a", "b", "c")
-    assert await left(first, "archive") == ("d", "e")
+    assert await left(first, "archive") == ("d", "e", "of another storage")
     assert await first.archive.recall("d", "c") == [result("c", "x" * 900)]
 
 
@@ -189,6 +221,7 @@ async def test_an_archive_that_is_used_again_stays(place, storages):
     """A session created anew while the archives of those gone are swept keeps its outputs."""
     first, _ = storages
     await archived(first, "s")
+    await first.log_store.append(LogId(kind="archive", id="s"), Batch(head=GOING))
     await first.log_store.delete(LogId(kind="session", id="s"))
 
     async def meddle(log):

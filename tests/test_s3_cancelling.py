@@ -242,6 +242,21 @@ async def test_closing_waits_for_what_is_under_way(name, record_property):
     record_property("counted", counted)
 
 
+async def test_a_cancelled_close_releases_the_bucket():
+    """Who waits no longer for what is under way leaves no bucket open."""
+    store, bucket = open_on(await filled(1))
+    bucket.jitter = lambda: MOST_TURNS
+    asked = asyncio.Event()
+    bucket.before = lambda request: request.key == TIP and asked.set()
+    sent = asyncio.ensure_future(send(store, OPERATIONS["append"](1)))
+    await asked.wait()
+    outcome, in_time = await cancelled(store.aclose(), 5)
+    assert in_time
+    assert isinstance(outcome, asyncio.CancelledError)
+    assert bucket.closed
+    sent.cancel()
+
+
 async def test_closing_twice_does_nothing_more():
     """A second close returns, and a view of another namespace closes nothing."""
     store, bucket = open_on(await filled(1))

@@ -287,6 +287,16 @@ async def test_a_server_of_something_else_is_told(site, body):
     assert site.dump() == before
 
 
+@pytest.mark.parametrize("body", ["", "<html><body>No backend<p></body></html>"])
+async def test_a_404_of_something_else_is_no_absence(site, body):
+    """Where what says 404 is not S3, a log is not told as absent."""
+    used = site.store(timeout=1)
+    await used.append(LOG, batch("a"))
+    site.proxy.plan(say(404, body), times=None)
+    await all_refused(used, Unavailable, "404")
+    await refused(site.store().read(LOG), Unavailable, "404")
+
+
 @pytest.mark.parametrize(
     ("options", "error", "match"),
     [

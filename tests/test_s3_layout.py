@@ -268,3 +268,31 @@ def test_the_layout_is_read_with_fields_of_later_versions():
     """What is not known is passed over, so that a later version may say more."""
     found = msgspec.json.decode(b'{"layout":1,"new":3}', type=_layout.Layout)
     assert found == _layout.Layout(layout=1)
+
+
+LATER = {
+    "tip": [
+        lambda store: store.read(LOG),
+        lambda store: store.append(LOG, Batch(head=b"h")),
+        lambda store: store.delete(LOG),
+        lambda store: store.list(LOG.kind, with_state=True),
+    ],
+    "chunk": [lambda store: store.read(LOG)],
+}
+
+
+@pytest.mark.parametrize("what", LATER)
+async def test_an_object_of_a_later_format_is_left_alone(what):
+    """A process that is older than a migration it slept through refuses what that made."""
+    shelf = await filled(9)
+    await asyncio.sleep(0.01)  # what is obsolete goes after the answer
+    chunk = next(key for key in shelf.objects if key.startswith(KEYS.chunk(LOG, "")))
+    name = {"tip": TIP, "chunk": chunk}[what]
+    data = shelf.objects[name][0]
+    put(shelf, name, data[:3] + b"2" + data[4:])
+    before = shelf.dump()
+    for act in LATER[what]:
+        store, _ = open_on(shelf)
+        with pytest.raises(SchemaTooNew, match="Upgrade durably-s3"):
+            await act(store)
+    assert shelf.dump() == before

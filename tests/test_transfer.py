@@ -249,6 +249,34 @@ async def test_somebody_who_writes_meanwhile_is_not_mixed_in(storage):
         assert await shape(theirs.sessions, "s") == [("theirs", 1)]
 
 
+async def test_a_run_that_begins_in_the_target_meanwhile_is_left_alone(storage):
+    """A run of the same id that others begin there is a conflict, and stays as they saved it."""
+    await storage.checkpointer.append("r", said("mine"), RunHead(turns=1))
+    inner = durably.MemoryLogStore()
+    store = Interposing(inner)
+    async with Storage(inner) as theirs, contextlib.aclosing(Storage(store)) as target:
+        await target.sessions.append("s", said("x"))
+        begun = said("theirs"), RunHead(turns=2)
+        store.interpose("append", 1, lambda: theirs.checkpointer.append("r", *begun))
+        with pytest.raises(CopyConflict):
+            await storage.copy_to(target)
+        assert (await theirs.checkpointer.load("r")).head.turns == 2
+
+
+async def test_a_run_that_goes_on_in_the_target_meanwhile_keeps_its_head(storage):
+    """What a worker saves there just before its head is set is not undone."""
+    await storage.checkpointer.append("r", said("a"), RunHead(turns=1))
+    inner = durably.MemoryLogStore()
+    store = Interposing(inner)
+    async with Storage(inner) as theirs, contextlib.aclosing(Storage(store)) as target:
+        await storage.copy_to(target)
+        await storage.checkpointer.append("r", [], RunHead(turns=2))
+        later = said("b"), RunHead(turns=3)
+        store.interpose("append", 1, lambda: theirs.checkpointer.append("r", *later))
+        assert await storage.copy_to(target) == Copied(logs=1, known=1)
+        assert (await theirs.checkpointer.load("r")).head.turns == 3
+
+
 async def test_two_copies_at_once_are_one(storage, target):
     """Both end well, and the target has everything once, in order."""
     await fill(storage)
@@ -474,3 +502,15 @@ def test_after_a_kill_the_next_copy_completes_it(tmp_path):
         assert run("export", url(path), tmp_path / f"{number}.jsonl").returncode == 0
         assert digest(tmp_path / f"{number}.jsonl") == (logs, total, wanted)
     assert tables(path)["durably_records"]
+
+
+async def test_another_session_without_runs_is_a_conflict():
+    """A session is not copied over one of its id that was created on its own and has no runs."""
+    async with durably.open("memory://") as source, durably.open("memory://") as target:
+        await source.catalog.create("s", metadata={"mine": True})
+        await source.sessions.append("s", said("hi"))
+        await target.catalog.create("s", metadata={"theirs": True})
+        with pytest.raises(CopyConflict):
+            await source.copy_to(target)
+        assert (await target.catalog.get("s")).metadata == {"theirs": True}
+        assert await target.sessions.load("s") == []

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Protocol, cast
 
-from durably import Copied, ResultArchive, SessionCatalog, Unsupported
+from durably import Copied, ResultArchive, Rewound, SessionCatalog, Unsupported
 from durably.retention import Prunable, Pruned
 from durably.testing import Handle
 from durably_conformance.building import batch, head, log, said, snapshot
@@ -23,6 +23,16 @@ class Upkeep(Protocol):
     @property
     def archive(self) -> ResultArchive:
         """Where full tool results go when sessions are trimmed."""
+        ...
+
+    async def rewind(
+        self, session_id: str, *, keep_entries: int, expected_revision: int | None = None
+    ) -> Rewound:
+        """Rewind a session, and remove the checkpoints of the runs that go."""
+        ...
+
+    async def finish(self, run_id: str, session_id: str) -> bool:
+        """Record an abandoned run as a run of a session."""
         ...
 
     async def prune(

@@ -21,6 +21,10 @@ _SESSIONS: Mapping[str, Callable[[Handle, str], Awaitable[object]]] = {
     "sessions.revision": lambda h, i: h.sessions.revision(i),
     "sessions.clear": lambda h, i: h.sessions.clear(i),
 }
+_HISTORY: Mapping[str, Callable[[Handle, str], Awaitable[object]]] = {
+    "sessions.history": lambda h, i: h.sessions.history(i),
+    "sessions.last": lambda h, i: h.sessions.last(i, runs=1),
+}
 _REWIND: Mapping[str, Callable[[Handle, str], Awaitable[object]]] = {
     "sessions.rewind": lambda h, i: h.sessions.rewind(i, keep_entries=0),
 }
@@ -59,6 +63,7 @@ def operations(t: T, id_: str) -> dict[str, Operation]:
     sessions = bool(declared.sessions)
     chosen = (
         (sessions, _SESSIONS),
+        (sessions and declared.history, _HISTORY),
         (sessions and declared.rewind, _REWIND),
         (sessions and declared.trim, _TRIM),
         (declared.checkpointer, _RUNS),

@@ -34,7 +34,10 @@ VERDICTS: Mapping[Verdict, str] = {
 
 CONTRACTS: Mapping[Contract, tuple[str, str]] = {
     "harness": ("The harness", "what the tests themselves stand on"),
-    "storage": ("Storage", "values, decoding, versions, namespaces, opening and closing"),
+    "storage": (
+        "Storage",
+        "values, decoding, versions, namespaces, pruning, copies, opening and closing",
+    ),
     "logstore": ("LogStore", "the class a backend implements, durably.logstore.LogStore"),
     "session": ("Session", "conversations across runs, durably.contracts.Session"),
     "checkpointer": ("Checkpointer", "progress in a run, durably.contracts.Checkpointer"),

@@ -21,8 +21,8 @@ from durably.logstore import Log, LogId, LogStore, Range, Record
 
 __all__ = ["read_last", "read_page"]
 
-LARGEST_SCAN = 1024
-"""Entries that a scan asks for at once."""
+FIRST_SCAN, LARGEST_SCAN = 32, 1024
+"""Entries that a scan asks for at once, unless those before were so large that it asks for less."""
 
 _MESSAGES = (InputEntry, AssistantTextEntry)
 
@@ -34,7 +34,8 @@ async def read_page(
     check_page(limit, types)
     cursor = None if after is None else read_cursor(after, log.id, types)
     records = None if types is None else MAX_SCANNED_RECORDS
-    stored = await store.read(log, _span(cursor, limit, records))
+    asked = limit if types is None else min(limit, FIRST_SCAN)
+    stored = await store.read(log, _span(cursor, asked, records))
     if cursor is not None:
         check_current(cursor, log.id, None if stored is None else stored.state)
     if stored is None:
@@ -42,9 +43,8 @@ async def read_page(
     cursor = start(log.id, types, stored.state) if cursor is None else cursor
     page = _Page(log, limit, cursor)
     page.take(stored.records)
-    asked = limit
     while page.wants_more and types is not None:
-        asked = min(2 * asked, LARGEST_SCAN)
+        asked = page.affordable(2 * asked)
         stored = await store.read(log, _span(page.cursor, asked, page.records_left))
         check_current(cursor, log.id, None if stored is None else stored.state)
         page.take(stored.records if stored else ())
@@ -69,6 +69,7 @@ class _Page:
         self.cursor = cursor
         self._log = log
         self._limit = limit
+        self._began = cursor.index
         self._items: list[HistoryItem] = []
         self._records = 0
         self._bytes = 0
@@ -88,6 +89,12 @@ class _Page:
         if self._records >= MAX_SCANNED_RECORDS:
             raise self._too_large()
         return MAX_SCANNED_RECORDS - self._records
+
+    def affordable(self, count: int) -> int:
+        """Return how many entries to ask for: as many as its bytes will do for, by the mean."""
+        looked_at = max(1, self.cursor.index - self._began)
+        mean = self._bytes // looked_at + 1
+        return max(1, min(count, LARGEST_SCAN, (MAX_SCANNED_BYTES - self._bytes) // mean))
 
     def take(self, records: Sequence[Record]) -> None:
         """Take what it can of the next records.

@@ -22,9 +22,9 @@ async def filtered_page(
 ) -> Page[T]:
     """Return a page of what ``accept`` makes of logs with their states; None leaves one out.
 
-    A page is short only at the end. ``is_narrow`` says that logs may be left out at all.
+    ``is_narrow`` says that logs may be left out at all; such a page is short only at the end.
     """
-    rows = MAX_LIST_LIMIT if is_narrow else limit
+    rows = min(limit + 1, MAX_LIST_LIMIT) if is_narrow else limit
     position: str | None = "" if after is None else after
     found: list[T] = []
     last = ""
@@ -39,6 +39,7 @@ async def filtered_page(
             found.append(accepted)
             last = info.id
         position = page.next
+        rows = min(2 * rows, MAX_LIST_LIMIT)
         if not is_narrow:
             break
     return Page(items=tuple(found), next=position)

@@ -9,9 +9,8 @@ import msgspec
 
 from durably._records import decode_entries, payload
 from durably._typing import override
-from durably.checks import check_id
 from durably.entries import ToolResultEntry
-from durably.errors import CorruptRecord
+from durably.errors import CorruptRecord, InvalidFilter
 from durably.logstore import Batch, LogId, LogStore, NewRecord, Range
 
 __all__ = ["ARCHIVE", "LogResultArchive", "ResultArchive"]
@@ -46,6 +45,7 @@ class ResultArchive(ABC):
             empty list if none was archived.
 
         Raises:
+            InvalidFilter: ``call_id`` is not text.
             CorruptRecord: stored bytes cannot be read.
         """
 
@@ -75,7 +75,8 @@ class LogResultArchive(ResultArchive):
 
     @override
     async def recall(self, session_id: str, call_id: str) -> list[ToolResultEntry]:
-        check_id("session", session_id)
+        if type(call_id) is not str:
+            raise InvalidFilter("call_id", call_id, known=("text",))
         log = LogId(kind=ARCHIVE, id=session_id)
         index = await self._store.read(log, Range(with_data=False))
         prefix = _digest(call_id.encode("utf-8", "surrogatepass"))

@@ -437,7 +437,10 @@ class InvalidFilter(DurablyError, ValueError):
 
     def __init__(self, name: str, value: object, *, known: tuple[str, ...]) -> None:
         shown = _shortened(value) if isinstance(value, str) else type(value).__name__
-        super().__init__(f"{name} cannot be {shown}", hint=f"It can be {' or '.join(known)}")
+        super().__init__(
+            f"{name} is missing" if value is None else f"{name} cannot be {shown}",
+            hint=f"It can be {' or '.join(known)}",
+        )
         self.name = name
         self.value = value
         self.known = known

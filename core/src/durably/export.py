@@ -14,21 +14,12 @@ import msgspec
 
 from durably._paging import all_logs
 from durably._raw import join_object
+from durably._writing import Described, Place, Writer, described
 from durably.checks import MAX_COUNT, check_seconds
 from durably.codec import decode_with
 from durably.errors import CopyConflict, InvalidExport, InvalidId, InvalidLimit
 from durably.logstore import LogId, LogStore, NewRecord, Range, Record
-from durably.transfer import (
-    KINDS,
-    READ_AT_ONCE,
-    Copied,
-    Described,
-    Place,
-    Progress,
-    Writer,
-    check_kinds,
-    described,
-)
+from durably.transfer import KINDS, READ_AT_ONCE, Copied, Progress, check_kinds
 
 __all__ = ["FORMAT", "export_lines", "import_lines", "is_export"]
 
@@ -107,6 +98,8 @@ async def _log_lines(store: LogStore, log: LogId, progress: Progress) -> AsyncIt
         if part is None or part.state.epoch != first.state.epoch:
             raise CopyConflict(log)
         records = part.records
+    if count != first.state.record_count:  # evicted meanwhile, or lost: it must not look whole
+        raise CopyConflict(log)
     progress(log, count)
 
 

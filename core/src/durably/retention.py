@@ -1,7 +1,9 @@
 """What is kept for how long: pruning by age and by count, safe to stop and to run again."""
 
 import heapq
+import math
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import Literal, TypeAlias, get_args
 
 import msgspec
@@ -10,13 +12,16 @@ from durably._paging import all_logs
 from durably.archive import ARCHIVE
 from durably.checks import check_count, check_seconds
 from durably.errors import CorruptRecord, InvalidFilter, RevisionConflict
-from durably.logstore import LogId, LogState, LogStore, Range
+from durably.logstore import Batch, LogId, LogState, LogStore, Range
 
 __all__ = ["Prunable", "Pruned", "Retention", "prune"]
 
 Prunable: TypeAlias = Literal["session", "run", "thread"]
 
 KINDS: tuple[Prunable, ...] = get_args(Prunable)
+
+GOING = b'{"session":"pruned"}'
+"""The head of an archive whose session is being pruned."""
 
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,13 +68,13 @@ async def prune(
     """Remove what is not kept; see ``Storage.prune``."""
     if kind not in KINDS:
         raise InvalidFilter("kind", kind, known=KINDS)
-    kept = frozenset(await _newest(store, kind, retention.keep_last or 0))
+    kept_from = await _oldest_kept(store, kind, retention.keep_last or 0)
     removed: list[str] = []
     examined = 0
     async for log, state in _logs(store, kind):
         examined += 1
         young = retention.older_than is not None and state.updated_at > now - retention.older_than
-        if young or log.id in kept:
+        if young or (state.updated_at, log.id) >= kept_from:
             continue
         if dry_run or await _remove(store, log, state.revision):
             removed.append(log.id)
@@ -79,15 +84,16 @@ async def prune(
     return Pruned(ids=tuple(removed), examined=examined)
 
 
-async def _newest(store: LogStore, kind: str, count: int) -> list[str]:
-    """Return the ids of those changed last."""
+async def _oldest_kept(store: LogStore, kind: str, count: int) -> tuple[float, str]:
+    """Return the time and the id of the oldest of those changed last: later ones are kept, too."""
+    if not count:
+        return math.inf, ""
     newest: list[tuple[float, str]] = []
-    if count:
-        async for log, state in _logs(store, kind):
-            heapq.heappush(newest, (state.updated_at, log.id))
-            if len(newest) > count:
-                heapq.heappop(newest)
-    return [id_ for _, id_ in newest]
+    async for log, state in _logs(store, kind):
+        heapq.heappush(newest, (state.updated_at, log.id))
+        if len(newest) > count:
+            heapq.heappop(newest)
+    return newest[0] if len(newest) == count else (-math.inf, "")
 
 
 async def _logs(store: LogStore, kind: str) -> AsyncIterator[tuple[LogId, LogState]]:
@@ -99,15 +105,29 @@ async def _logs(store: LogStore, kind: str) -> AsyncIterator[tuple[LogId, LogSta
 
 
 async def _remove(store: LogStore, log: LogId, revision: int) -> bool:
-    """Remove a log unless somebody changed it meanwhile."""
+    """Remove a log, a session with its archive, unless somebody changed it meanwhile.
+
+    The archive is marked first, so that one left behind by a crash is known for what it is: an
+    archive may belong to a session in another storage.
+    """
+    if log.kind == "session":
+        await _mark_archive(store, LogId(kind=ARCHIVE, id=log.id))
     try:
         return await store.delete(log, expected_revision=revision)
     except RevisionConflict:
         return False
 
 
+async def _mark_archive(store: LogStore, archive: LogId) -> None:
+    if await store.read(archive, Range(limit=0)) is not None:
+        await store.append(archive, Batch(head=GOING))
+
+
 async def _sweep_archives(store: LogStore) -> None:
-    """Remove the archives of sessions that are gone, but for those used again meanwhile."""
+    """Remove the archives of sessions that were pruned, but for those used again meanwhile."""
     async for log, state in _logs(store, ARCHIVE):
+        if state.head != GOING:
+            continue
         if await store.read(LogId(kind="session", id=log.id), Range(limit=0)) is None:
-            await _remove(store, log, state.revision)
+            with suppress(RevisionConflict):
+                await store.delete(log, expected_revision=state.revision)

@@ -38,7 +38,11 @@ Clock = Callable[[], float]
 
 
 class Handle(Protocol):
-    """What one opened handle offers; ``durably.Storage`` is one as it stands."""
+    """What one opened handle offers; ``durably.Storage`` is one as it stands.
+
+    What else a storage has, such as ``catalog``, ``archive`` and ``prune``, a handle may have or
+    not; what it has is judged.
+    """
 
     @property
     def sessions(self) -> Session:

@@ -8,18 +8,18 @@ from typing import TypeVar
 
 import msgspec
 
-from durably import CorruptRecord, DurablyError
+from durably import CorruptRecord, DurablyError, SchemaTooNew
 from durably.logstore import LogId, Record
 from durably_s3 import _chunks as chunks
 from durably_s3 import _tip as tips
 from durably_s3._bucket import Bucket, Lost, Unsure
-from durably_s3._chunks import Chunk, Index, Spoiled
+from durably_s3._chunks import Chunk, Index, Spoiled, TooNew
 from durably_s3._keys import Keys
 from durably_s3._patience import Patience
 from durably_s3._planning import Contents
 from durably_s3._tip import Tip
 
-__all__ = ["Area", "Memory", "Seen", "Vanished"]
+__all__ = ["Area", "Memory", "Seen", "Vanished", "too_new"]
 
 T = TypeVar("T")
 
@@ -232,3 +232,10 @@ class Area:
             return read()
         except Spoiled as spoiled:
             raise CorruptRecord(log, f"its object {key}: {spoiled}") from None
+        except TooNew:
+            raise too_new(key) from None
+
+
+def too_new(key: str) -> SchemaTooNew:
+    """Return what is raised for an object of a later format."""
+    return SchemaTooNew(f"the object {key}", found=2, supported=1, distribution="durably-s3")

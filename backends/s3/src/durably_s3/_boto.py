@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -32,7 +31,10 @@ LONGEST_CONNECT = 5.0
 """Seconds."""
 
 DEFAULT_REGION = "us-east-1"
-_ABSENT = {"404", "NoSuchKey", "NotFound"}
+_NO_KEY = "NoSuchKey"
+"""A 404 without it may be a proxy's: a server that is away must not look like an absent log."""
+
+_ABSENT = {"404", _NO_KEY, "NotFound"}
 _UNCHANGED = {"304", "NotModified"}
 _BEYOND_END = {"416", "InvalidRange"}
 
@@ -66,7 +68,7 @@ class BotoBucket(Bucket):
             return Found(answer["Body"].read(), _etag(answer))
         except DRIVER_ERRORS as error:
             code = code_of(error)
-            if code in _ABSENT:
+            if code == _NO_KEY:
                 return None
             if code in _UNCHANGED and unless is not None:
                 return Found(b"", unless)
@@ -247,4 +249,4 @@ def _date(answer: Any) -> float:  # noqa: ANN401 - as above
     try:
         return parsedate_to_datetime(text).timestamp()
     except ValueError:
-        return time.time()
+        return 0.0

@@ -25,8 +25,10 @@ __all__ = [
     "Sealed",
     "Span",
     "Spoiled",
+    "TooNew",
     "blocks_of",
     "build",
+    "check_magic",
     "concatenate",
     "index_range",
     "read_index",
@@ -46,6 +48,23 @@ MAGIC = b"dch1"
 
 class Spoiled(Exception):
     """Bytes that are not what was written; its text says how one can tell."""
+
+
+class TooNew(Exception):
+    """Bytes of a later format than this version's."""
+
+
+def check_magic(found: bytes, known: bytes) -> None:
+    """Check how an object begins: three letters for what it is, and a digit for its format.
+
+    Raises:
+        TooNew: the format is a later one.
+        Spoiled: it is no such object.
+    """
+    if found[:3] == known[:3] and known[3:] < found[3:] <= b"9":
+        raise TooNew
+    if found != known:
+        raise Spoiled("it does not begin as it must")
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -183,7 +202,8 @@ def read_index(chunk: Chunk, data: bytes) -> Index:
         raise Spoiled(f"its index has {len(data)} bytes of {end}")
     magic, size, checksum = HEADER.unpack_from(data)
     stored = data[HEADER.size : end]
-    if (magic, size, checksum) != (MAGIC, chunk.index_size, zlib.crc32(stored)):
+    check_magic(magic, MAGIC)
+    if (size, checksum) != (chunk.index_size, zlib.crc32(stored)):
         raise Spoiled("its index is not what was written")
     try:
         return _index.decode(zlib.decompress(stored))

@@ -52,17 +52,17 @@ async def check_layout(bucket: Bucket, keys: Keys, place: str, patience: Patienc
         SchemaTooNew: a newer version made it.
         ForeignData: objects of our names lie here, and no layout of ours.
     """
-    was_empty = False
+    is_taken = False
     while True:
         stored = await _stored(bucket, keys, place, patience)
-        if stored is None and was_empty:
+        if stored is None and is_taken:
             raise ForeignData(
                 f"{place} has objects under {keys.everything} that are not durably's",
                 hint="Choose another prefix",
             )
         if stored is None:
-            was_empty = await _is_taken(bucket, keys, patience)
-            if not was_empty:
+            is_taken = await _is_taken(bucket, keys, patience)
+            if not is_taken:
                 return None
             continue
         layout, etag = stored

@@ -10,9 +10,9 @@ import msgspec
 from durably import CorruptRecord
 from durably.logstore import LogId, LogInfo, LogState, Page
 from durably_s3 import _tip as tips
-from durably_s3._area import Area
+from durably_s3._area import Area, too_new
 from durably_s3._bucket import Bucket, Named
-from durably_s3._chunks import Spoiled
+from durably_s3._chunks import Spoiled, TooNew
 from durably_s3._patience import Patience
 
 __all__ = ["Wanted", "every", "list_logs"]
@@ -108,6 +108,8 @@ async def _state(area: Area, log: LogId, patience: Patience) -> LogState | None:
             state = tips.read_state(found.data)
         except Spoiled as spoiled:
             raise CorruptRecord(log, f"its object {key}: {spoiled}") from None
+        except TooNew:
+            raise too_new(key) from None
         if not isinstance(state, int):
             return state
         if len(found.data) < size:

@@ -51,8 +51,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidUrl(
                 "a storage in S3 needs the name of a bucket", hint="Write s3://bucket/prefix"
             )
-        if len(self.prefix.encode()) > LONGEST_PREFIX:
-            raise InvalidUrl(f"a prefix may have {LONGEST_PREFIX} bytes at most")
+        if not self.prefix.isprintable() or len(self.prefix.encode()) > LONGEST_PREFIX:
+            raise InvalidUrl(
+                f"a prefix is printable text of {LONGEST_PREFIX} bytes at most",
+                hint="It has no control characters",
+            )
         if not all(part not in {"", ".", ".."} for part in self.prefix.split("/") if self.prefix):
             raise InvalidUrl("a prefix has no empty part, no . and no .. between its slashes")
         if self.endpoint_url is not None and not _ENDPOINT.fullmatch(self.endpoint_url):
@@ -67,8 +70,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidUrl(f"timeout must be above 0, and at most {LONGEST_TIMEOUT} seconds")
         if not 1 <= self.workers <= MOST_WORKERS:
             raise InvalidUrl(f"workers must be from 1 to {MOST_WORKERS}")
-        if not self.grace >= 0:
-            raise InvalidUrl("grace must be a number of seconds")
+        if not (self.grace == 0 or self.grace >= 2 * self.timeout):
+            raise InvalidUrl("grace must be twice the timeout at least, or 0 while nobody writes")
 
     @override
     def __str__(self) -> str:

@@ -129,11 +129,13 @@ class _Opened:
     async def aclose(self) -> None:
         """Let what was sent be carried out, and release the bucket."""
         self._closed = True
-        if self._loop in {None, asyncio.get_running_loop()}:
-            tasks = [lane.task for lane in self._lanes.values() if lane.task is not None]
-            if tasks:
-                await asyncio.wait(tasks)
-        await self.bucket.aclose()
+        try:
+            if self._loop in {None, asyncio.get_running_loop()}:
+                tasks = [lane.task for lane in self._lanes.values() if lane.task is not None]
+                if tasks:
+                    await asyncio.wait(tasks)
+        finally:  # also where who closes waits no longer
+            await self.bucket.aclose()
 
 
 class S3LogStore(LogStore):

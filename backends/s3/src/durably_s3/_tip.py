@@ -2,8 +2,9 @@
 
 It holds the state and the remembered changes, what the sealed chunks are, and the newest records,
 which no chunk has yet. A header says how long its two parts are and their checksums; what a
-listing needs lies in the first part, so that its first bytes are enough. ETags must not recur,
-and whoever wrote a tip must know it again: no two are equal, each has a mark of its own.
+listing needs lies in the first part, so that its first bytes are enough. Whatever is added to
+it is a new layout: a reader that passed over it would drop it with the next change. ETags must
+not recur, and whoever wrote a tip must know it again: no two are equal, each has a mark.
 """
 
 import secrets
@@ -15,7 +16,7 @@ import msgspec
 
 from durably import rules
 from durably.logstore import LogState, Record
-from durably_s3._chunks import Chunk, Spoiled
+from durably_s3._chunks import Chunk, Spoiled, check_magic
 
 __all__ = ["FRONT_BYTES", "TOMBSTONE_BYTES", "Tip", "encode", "read", "read_state", "tombstone"]
 
@@ -44,9 +45,15 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
     head: bytes | None
 
 
+class _Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    digest: bytes
+    revision: int
+    seq: int
+
+
 class _Front(msgspec.Struct, frozen=True, array_like=True):
     state: _State
-    changes: tuple[rules.Change, ...]
+    changes: tuple[_Change, ...]
     low: int
     chunks: tuple[Chunk, ...]
     mark: bytes
@@ -93,7 +100,7 @@ def encode(tip: Tip) -> bytes:
                 state.updated_at,
                 state.head,
             ),
-            tip.rules.changes,
+            tuple(_Change(one.digest, one.revision, one.seq) for one in tip.rules.changes),
             tip.low,
             tip.chunks,
             secrets.token_bytes(MARK_BYTES),
@@ -131,7 +138,13 @@ def read(data: bytes) -> Tip | None:
         raise Spoiled("its newest records are not what was written")
     front = _read_front(data[HEADER.size : end])
     return Tip(
-        rules=rules.Tip(state=_state(front.state), changes=front.changes),
+        rules=rules.Tip(
+            state=_state(front.state),
+            changes=tuple(
+                rules.Change(digest=one.digest, revision=one.revision, seq=one.seq)
+                for one in front.changes
+            ),
+        ),
         low=front.low,
         chunks=front.chunks,
         tail=tuple(_record(one) for one in _decoded(_tail, data[end:])),
@@ -156,8 +169,7 @@ def _header(data: bytes) -> tuple[int, int, int]:
     if len(data) < HEADER.size:
         raise Spoiled(f"it has {len(data)} bytes")
     magic, front_size, tail_size, front_sum, tail_sum = HEADER.unpack_from(data)
-    if magic != MAGIC:
-        raise Spoiled("it does not begin as a tip does")
+    check_magic(magic, MAGIC)
     front = data[HEADER.size : HEADER.size + front_size]
     if len(front) == front_size and zlib.crc32(front) != front_sum:
         raise Spoiled("its state is not what was written")

@@ -1,5 +1,6 @@
 """``Session.history``, ``pages`` and ``last``: the flat view in parts, each with its place."""
 
+from functools import partial
 from typing import Any
 
 from durably import (
@@ -102,10 +103,10 @@ async def a_walk_sees_what_it_began_with(t: T) -> None:
     walk = other.sessions.pages("s", limit=2)
     first = await anext(walk)
     await fill(one.sessions, "s", "e2 f0 g1")
-    found = [item.index for item in _items(await _rest(t, other.sessions, page, limit=2))]
-    t.eq(found, [0, 1, 2, 3], "places in a walk that began before an append")
-    rest = [item.index for later in [page async for page in walk] for item in later.items]
-    t.eq([*(item.index for item in first.items), *rest], [0, 1, 2, 3], "places in pages()")
+    found = [item.run_id for item in _items(await _rest(t, other.sessions, page, limit=2))]
+    t.eq(found, list("abcd"), "runs in a walk that began before an append")
+    found = [item.run_id for item in _items([first, *[page async for page in walk]])]
+    t.eq(found, list("abcd"), "runs in a walk by pages()")
 
 
 @check("SES-HIS-009", contract="session", requires=("history",))
@@ -147,7 +148,8 @@ async def limits_out_of_range(t: T) -> None:
     for limit in bad:
         what = f"a page of {limit!r}"
         await t.raises(InvalidLimit, sessions.history("s", limit=limit), what)
-        await t.raises(InvalidLimit, lambda it=limit: sessions.pages("s", limit=it), f"{what}, all")
+        walk = partial(sessions.pages, "s", limit=limit)
+        await t.raises(InvalidLimit, walk, f"{what}, all")
 
 
 @check("SES-HIS-012", contract="session", requires=("history",))

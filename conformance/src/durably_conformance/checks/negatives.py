@@ -39,6 +39,22 @@ async def trim_is_refused(t: T) -> None:
     t.eq(len(await handle.sessions.load("s")), 2, "entries after the refusal")
 
 
+@check("NEG-HISTORY-001", contract="session", requires=("sessions",), refuses="history")
+async def history_is_refused(t: T) -> None:
+    """A session without history raises Unsupported for each way to read it, and goes on."""
+    handle = await t.connect()
+    await handle.sessions.append("s", said("a", "b"))
+
+    async def walk() -> list[object]:
+        return [page async for page in handle.sessions.pages("s", limit=1)]
+
+    await t.refused(handle.sessions.history("s", limit=1), "history")
+    await t.refused(walk, "pages")
+    await t.refused(handle.sessions.last("s", runs=1), "last, of runs")
+    await t.refused(handle.sessions.last("s", entries=1), "last, of entries")
+    t.eq(len(await handle.sessions.load("s")), 2, "entries after the refusals")
+
+
 @check("NEG-NAMESPACES-001", contract="logstore", requires=("log_store",), refuses="namespaces")
 async def namespaces_are_refused(t: T) -> None:
     """A log store without namespaces raises Unsupported where it is to be scoped."""

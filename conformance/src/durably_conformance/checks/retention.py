@@ -1,6 +1,7 @@
 """``prune`` and ``ResultArchive``: what is kept for how long, and what can be called back."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from durably import InvalidFilter, InvalidLimit, TextPart
@@ -86,12 +87,12 @@ async def what_is_changed_meanwhile_stays(t: T) -> None:
         if name == "prune":
             return await upkeep.prune("session", older_than=500)
         turns = 3 * names.index(name)
-        return await delayed(turns, other.sessions.append(name, said("new"), run_id="new"))
+        return await delayed(turns, other.sessions.append(name, said(name), run_id=f"new {name}"))
 
     await for_each(act, ["prune", *names])
     for name in names:
         last = [run.run_id for run in await other.sessions.segments(name)][-1:]
-        t.eq(last, ["new"], f"the last run of {name}")
+        t.eq(last, [f"new {name}"], f"the last run of {name}")
 
 
 @check("PRN-005", contract="storage", requires=("sessions",))
@@ -101,16 +102,16 @@ async def prunes_not_understood(t: T) -> None:
     await SESSIONS.write(handle, "a", said("a"))
     t.clock.advance(1000)
     prune: Callable[..., Awaitable[object]] = upkeep_of(handle, "prune").prune
-    for kind in ("sessions", "", "meta", "archive"):
+    kinds: tuple[Any, ...] = ("sessions", "", "meta", "archive")
+    for kind in kinds:
         what = f"a prune of the kind {kind!r}"
-        await t.raises(InvalidFilter, lambda it=kind: prune(it, keep_last=0), what)
+        await t.raises(InvalidFilter, partial(prune, kind, keep_last=0), what)
     await t.raises(InvalidFilter, lambda: prune("session"), "a prune that keeps nothing")
-    bad: tuple[dict[str, object], ...] = (
-        *({"keep_last": count} for count in (-1, True, 1.5, "1")),
-        *({"older_than": seconds} for seconds in (-1, float("nan"), True, "1")),
-    )
+    counts: tuple[object, ...] = (-1, True, 1.5, "1")
+    ages: tuple[object, ...] = (-1, float("nan"), True, "1")
+    bad = [{"keep_last": count} for count in counts] + [{"older_than": age} for age in ages]
     for options in bad:
-        await t.raises(InvalidLimit, lambda it=options: prune("session", **it), f"{options}")
+        await t.raises(InvalidLimit, partial(prune, "session", **options), f"{options}")
     t.eq(await _left(handle, names="a"), "a", "sessions after refusals")
 
 
@@ -141,7 +142,7 @@ async def an_archive_goes_with_its_session(t: T) -> None:
     ways: dict[str, Callable[[], Awaitable[object]]] = {
         "cleared": lambda: other.sessions.clear("cleared"),
         "deleted": lambda: upkeep.catalog.delete("deleted"),
-        "pruned": lambda: upkeep.prune("session", keep_last=1),
+        "pruned": lambda: upkeep.prune("session", older_than=15),
     }
     for name in (*ways, "zz"):
         await one.sessions.append(name, [call("1"), result("1", LONG + name)], run_id=name)

@@ -10,6 +10,7 @@ from durably import (
     JsonObject,
     Page,
     ResultArchive,
+    Rewound,
     SessionCatalog,
     SessionInfo,
     Storage,
@@ -86,6 +87,18 @@ class UpkeepMutation:
     def __init__(self, inner: Storage, shared: dict[str, Any]) -> None:
         self.inner = inner
         self.shared = shared
+
+    async def rewind(
+        self, session_id: str, *, keep_entries: int, expected_revision: int | None = None
+    ) -> Rewound:
+        """Rewind a session, and remove the checkpoints of the runs that go."""
+        return await self.inner.rewind(
+            session_id, keep_entries=keep_entries, expected_revision=expected_revision
+        )
+
+    async def finish(self, run_id: str, session_id: str) -> bool:
+        """Record an abandoned run as a run of a session."""
+        return await self.inner.finish(run_id, session_id)
 
     async def prune(
         self,

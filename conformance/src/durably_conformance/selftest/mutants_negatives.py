@@ -1,18 +1,22 @@
 """Declarations that something is absent, kept and not kept."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from typing_extensions import override
 
 from durably import (
     Capabilities,
     Durability,
+    HistoryItem,
+    HistoryPage,
     ResultArchive,
     Rewound,
+    Session,
     Support,
     Unsupported,
     Writers,
 )
+from durably.history import DEFAULT_PAGE, HistoryFilter
 from durably.testing import Handle
 from durably_conformance.building import log, result, said
 from durably_conformance.selftest.delegating import SessionMutation
@@ -24,13 +28,31 @@ from durably_conformance.selftest.tracking import Tracked
 NO_MAINTENANCE = Capabilities(
     durability=Durability.NOTHING,
     writers=Writers.ONE_PROCESS,
+    history=Support.no("segments are read whole"),
     rewind=Support.no("segments are sealed"),
     trim=Support.no("segments are sealed"),
 )
 
 
 class RefusingSessions(SessionMutation):
-    """Neither rewinds nor trims, and says so."""
+    """Neither rewinds nor trims nor pages, and says so; ``history`` and ``last`` as inherited."""
+
+    @override
+    async def history(
+        self,
+        session_id: str,
+        *,
+        limit: int = DEFAULT_PAGE,
+        after: str | None = None,
+        types: HistoryFilter | None = None,
+    ) -> HistoryPage:
+        return await Session.history(self, session_id, limit=limit, after=after, types=types)
+
+    @override
+    async def last(
+        self, session_id: str, *, runs: int | None = None, entries: int | None = None
+    ) -> Sequence[HistoryItem]:
+        return await Session.last(self, session_id, runs=runs, entries=entries)
 
     @override
     async def rewind(
@@ -75,6 +97,21 @@ class QuietTrim(RefusingSessions):
         return 0
 
 
+class QuietHistory(RefusingSessions):
+    """Has no history and says that there is nothing."""
+
+    @override
+    async def history(
+        self,
+        session_id: str,
+        *,
+        limit: int = DEFAULT_PAGE,
+        after: str | None = None,
+        types: HistoryFilter | None = None,
+    ) -> HistoryPage:
+        return HistoryPage(items=())
+
+
 async def offers_no_refusal(place: Tracked, what: str) -> bool:
     """Use what is declared absent."""
     if getattr(place.harness.capabilities, what):
@@ -109,10 +146,17 @@ async def does_not_trim(place: Tracked) -> bool:
     return not await sessions.trim_tool_results("s", keep_runs=0)
 
 
+async def has_no_history(place: Tracked) -> bool:
+    """Ask for the history of a session, and see nothing without a word."""
+    sessions = (await place.connect()).sessions
+    await sessions.append("s", said("a"))
+    return not (await sessions.history("s")).items
+
+
 def sessions_mutant(
     name: str, wrap: type[SessionMutation], capabilities: Capabilities = NO_MAINTENANCE
 ) -> MemoryMutant:
-    """Return a backend that declares neither rewind nor trim."""
+    """Return a backend that declares neither rewind nor trim nor history."""
     return MemoryMutant(name, sessions=wrap, capabilities=capabilities)
 
 
@@ -154,6 +198,14 @@ MUTANTS = (
         harness=lambda: sessions_mutant("quiet trim", QuietTrim),
         probe=does_not_trim,
     ),
+    Mutant(
+        name="history declared absent, quietly empty",
+        says="A session without history raises Unsupported.",
+        fails=frozenset({"NEG-HISTORY-001"}),
+        provenance="an optional method implemented as return []",
+        harness=lambda: sessions_mutant("quiet history", QuietHistory),
+        probe=has_no_history,
+    ),
 )
 
 
@@ -174,8 +226,8 @@ VARIANTS = (
         harness=lambda: lacking("namespaces", store=NoNamespaces),
     ),
     Variant(
-        name="no rewind, no trim",
-        says="It declares both absent and refuses them.",
+        name="no rewind, no trim, no history",
+        says="It declares all three absent and refuses them.",
         harness=lambda: sessions_mutant("refusing", RefusingSessions),
     ),
 )

@@ -179,7 +179,7 @@ MUTANTS = (
     wrong(
         "a session read, and written back",
         "Of appends at once none is lost.",
-        "SES-CONC-001 SES-REV-001 SES-REW-012 SES-REW-015 SES-TRIM-014",
+        "SES-CONC-001 SES-HIS-003 SES-REV-001 SES-REW-012 SES-REW-015 SES-TRIM-014 VAL-HALF-001",
         "a session kept as one JSON value that is loaded, extended and saved",
         loses_a_run,
         sessions=ReadsThenWrites,

@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from durably import Entry, JsonObject, NotSerializable
 from durably.logstore import Batch, LogId, new_key
-from durably_conformance.building import said
+from durably_conformance.building import said, snapshot
 from durably_conformance.checks.safety import told
 from durably_conformance.selftest.delegating import SessionMutation, StoreMutation
 from durably_conformance.selftest.mutating import Memory, MemoryMutant
@@ -71,12 +71,12 @@ class DescribesItsUrl(StoreMutation):
 
 
 class Tombstones(StoreMutation):
-    """Leaves a note for each session that is deleted."""
+    """Leaves a note for each thread that is deleted."""
 
     @override
     async def delete(self, log: LogId, *, expected_revision: int | None = None) -> bool:
         deleted = await self.inner.delete(log, expected_revision=expected_revision)
-        if deleted and log.kind == "session":
+        if deleted and log.kind == "thread":
             await self.inner.append(LogId(kind="meta", id=new_key()), Batch(head=b"deleted"))
         return deleted
 
@@ -111,11 +111,11 @@ async def describes_too_much(place: Tracked) -> bool:
 
 async def leaves_a_note(place: Tracked) -> bool:
     """Write twice and delete twice, and compare what is left after each."""
-    sessions = (await place.connect()).sessions
+    saver = (await place.connect()).checkpoint_saver()
     left: list[object] = []
     for _ in range(2):
-        await sessions.append("s", said("a"))
-        await sessions.clear("s")
+        await saver.append("t", snapshot("a"))
+        await saver.delete("t")
         left.append(await place.dump())
     return left[0] != left[1]
 

@@ -34,27 +34,6 @@ class KeepsTheEnd(SpoiledTrim):
         return _with(new, output=old.output[-keep:] + new.output[keep:])
 
 
-class CountsTheTrimmed(SessionMutation):
-    """Counts results that earlier trims shortened."""
-
-    @override
-    async def trim_tool_results(
-        self,
-        session_id: str,
-        *,
-        keep_chars: int = 400,
-        keep_runs: int = 1,
-        archive: ResultArchive | None = None,
-    ) -> int:
-        count = await self.inner.trim_tool_results(
-            session_id, keep_chars=keep_chars, keep_runs=keep_runs, archive=archive
-        )
-        if count or keep_runs:
-            return count
-        entries = [one for run in await readable(self.inner, session_id) for one in run.entries]
-        return sum(isinstance(one, ToolResultEntry) and one.trimmed_chars > 0 for one in entries)
-
-
 class CountsTheLastTrim(SpoiledTrim):
     """Tells how many characters the last trim took, not all of them."""
 
@@ -182,14 +161,6 @@ async def keeps_the_end(place: Tracked) -> bool:
     return (await _trim(place, "ab" + LONG, 2)).output.startswith("cd")
 
 
-async def counts_again(place: Tracked) -> bool:
-    """Trim twice and count."""
-    sessions = (await place.connect()).sessions
-    await sessions.append("s", [result("c", LONG)])
-    await sessions.trim_tool_results("s", keep_chars=10, keep_runs=0)
-    return await sessions.trim_tool_results("s", keep_chars=10, keep_runs=0) == 1
-
-
 async def counts_the_last_trim(place: Tracked) -> bool:
     """Trim twice, further."""
     return (await _trim(place, LONG, 200, 100)).trimmed_chars == 100
@@ -242,14 +213,6 @@ MUTANTS = (
         "yaalalabs/agent-kernel#739",
         keeps_the_end,
         sessions=KeepsTheEnd,
-    ),
-    wrong(
-        "counts what was trimmed",
-        "Trimming again to the same length does nothing.",
-        "SES-TRIM-002",
-        "the number of rows that match taken for the number that changed",
-        counts_again,
-        sessions=CountsTheTrimmed,
     ),
     wrong(
         "counts the last trim",

@@ -67,6 +67,27 @@ class CutsFromTheEnd(SessionMutation):
         )
 
 
+class CountsTheTrimmed(SessionMutation):
+    """Counts results that earlier trims shortened."""
+
+    @override
+    async def trim_tool_results(
+        self,
+        session_id: str,
+        *,
+        keep_chars: int = 400,
+        keep_runs: int = 1,
+        archive: ResultArchive | None = None,
+    ) -> int:
+        count = await self.inner.trim_tool_results(
+            session_id, keep_chars=keep_chars, keep_runs=keep_runs, archive=archive
+        )
+        if count or keep_runs:
+            return count
+        entries = [one for run in await readable(self.inner, session_id) for one in run.entries]
+        return sum(isinstance(one, ToolResultEntry) and one.trimmed_chars > 0 for one in entries)
+
+
 class WritesBack(SessionMutation):
     """Reads the session, trims it, and writes it back over whatever came in between."""
 
@@ -80,7 +101,7 @@ class WritesBack(SessionMutation):
         archive: ResultArchive | None = None,
     ) -> int:
         stored = await readable(self.inner, session_id)
-        if not stored:
+        if not stored or archive is not None:
             return await self.inner.trim_tool_results(
                 session_id, keep_chars=keep_chars, keep_runs=keep_runs, archive=archive
             )
@@ -124,6 +145,14 @@ class PassesOverBrokenRuns(SessionMutation):
             )
         except CorruptRecord:
             return 0
+
+
+async def counts_again(place: Tracked) -> bool:
+    """Trim twice and count."""
+    sessions = (await place.connect()).sessions
+    await sessions.append("s", [result("c", LONG)])
+    await sessions.trim_tool_results("s", keep_chars=10, keep_runs=0)
+    return await sessions.trim_tool_results("s", keep_chars=10, keep_runs=0) == 1
 
 
 async def brings_an_output_back(place: Tracked) -> bool:
@@ -178,6 +207,14 @@ async def says_nothing(place: Tracked) -> bool:
 
 
 MUTANTS = (
+    wrong(
+        "counts what was trimmed",
+        "Trimming again to the same length does nothing.",
+        "SES-TRIM-002",
+        "the number of rows that match taken for the number that changed",
+        counts_again,
+        sessions=CountsTheTrimmed,
+    ),
     wrong(
         "takes a trimmed run for another",
         "A trimmed run is still stored.",

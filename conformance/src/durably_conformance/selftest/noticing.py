@@ -1,7 +1,7 @@
 """Which parts of a backend a check meets, and which parts a mutation changes."""
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from typing_extensions import override
 

@@ -65,8 +65,11 @@ async def readable(sessions: Session, session_id: str) -> list[Segment]:
 
 
 async def rebuild(sessions: Session, session_id: str, segments: Sequence[Segment]) -> None:
-    """Make a session consist of these runs."""
-    await sessions.clear(session_id)
+    """Make a session consist of these runs; its archive, and its entry in the catalog, stay."""
+    if segments:
+        await sessions.rewind(session_id, keep_entries=0)
+    else:
+        await sessions.clear(session_id)
     for one in segments:
         await sessions.append(session_id, one.entries, run_id=one.run_id, meta=one.meta)
 

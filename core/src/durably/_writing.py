@@ -1,0 +1,184 @@
+"""One log on its way into a storage: written after nothing but its own beginning."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+import msgspec
+
+from durably._retry import until_unchallenged
+from durably.errors import CopyConflict, RevisionConflict
+from durably.logstore import Applied, Batch, LogId, LogState, LogStore, NewRecord, Range, Record
+
+__all__ = ["UNFINISHED", "Described", "Place", "Writer", "described"]
+
+LARGEST_BATCH = 4 * 1024 * 1024
+"""Bytes after which a batch ends."""
+
+
+class Described(msgspec.Struct, frozen=True, kw_only=True):
+    """What is transferred of a log beside its records; times are epoch seconds.
+
+    A time is None where it follows from the records, or cannot be kept.
+    """
+
+    head: bytes | None = None
+    created_at: float | None = None
+    updated_at: float | None = None
+
+
+UNFINISHED = b"null"
+"""The head of a run on its way in: with it nobody can read the run, or take it for whole."""
+
+
+def described(state: LogState) -> Described:
+    """Return what is transferred of a state."""
+    if state.head is None:
+        return Described()
+    return Described(head=state.head, created_at=state.created_at, updated_at=state.updated_at)
+
+
+class Place(NamedTuple):
+    """What a record is known by without its data: no other log's record has all of it."""
+
+    key: str
+    entry_count: int
+    stored_at: float
+
+    @classmethod
+    def of(cls, record: Record) -> "Place":
+        """Return that of a record."""
+        return cls(record.key, record.entry_count, record.stored_at)
+
+
+class Writer:
+    """Writes one log from where an earlier attempt stopped, after nothing but its own beginning."""
+
+    def __init__(self, store: LogStore, log: LogId, described: Described) -> None:
+        self._store = store
+        self._log = log
+        self._described = described
+        self._places: list[Place] = []
+        self._revision = 0
+        self._head: bytes | None = None
+        self._created_at: float | None = None
+        self._updated_at: float | None = None
+        self._has_changed = False
+
+    @classmethod
+    async def open(cls, store: LogStore, log: LogId, described: Described) -> "Writer":
+        """Look what is there, and create a log that keeps the time of its creation.
+
+        The head of a session, which is its entry in the catalog, is there from the beginning.
+        """
+        writer = cls(store, log, described)
+        await writer.look()
+        if described.created_at is not None:
+            head = described.head if log.kind == "session" else UNFINISHED
+            batch = Batch(head=head, at=described.created_at)
+            await writer._append(batch, [], unless=lambda: writer._revision != 0)
+        return writer
+
+    async def look(self) -> None:
+        """See what is there now."""
+        found = await self._store.read(self._log, Range(with_data=False))
+        self._places = [] if found is None else [Place.of(record) for record in found.records]
+        self._revision = 0 if found is None else found.state.revision
+        self._head = None if found is None else found.state.head
+        self._created_at = None if found is None else found.state.created_at
+        self._updated_at = None if found is None else found.state.updated_at
+
+    @property
+    def there(self) -> int:
+        """How many records there are."""
+        return len(self._places)
+
+    def skip(self, places: Sequence[Place]) -> int:
+        """Return how many of a log's records, from the first on, are there already.
+
+        A log that has all of them and more has grown since; its head is left as it is. What is
+        there before the first of a thread was evicted from where they come from.
+
+        Raises:
+            CopyConflict: what is there is not the beginning of them.
+        """
+        if self._log.kind == "thread" and places and places[0] in self._places:
+            self._places = self._places[self._places.index(places[0]) :]
+        both = min(len(places), self.there)
+        if list(places[:both]) != self._places[:both] or self._is_another(both):
+            raise CopyConflict(self._log)
+        return both
+
+    def _is_another(self, known: int) -> bool:
+        """Whether a log of which no record is known was created as another one."""
+        created_at = self._described.created_at
+        return not known and self._created_at not in {None, created_at} and created_at is not None
+
+    async def write(self, records: Sequence[Record], *, after: int) -> None:
+        """Append records, with the times they have, that come after so many others.
+
+        Raises:
+            CopyConflict: somebody wrote something else there meanwhile.
+        """
+        places = self._places[:after]
+        for batch in _batches(records):
+            done = len(places) - after
+            places = places + [Place.of(one) for one in records[done : done + len(batch.records)]]
+            await self._append(batch, places)
+
+    async def finish(self, count: int) -> None:
+        """Set the head of a log that is to have so many records, unless it has a later one."""
+        head, at = self._described.head, self._described.updated_at
+        if head is None or at is None:
+            return
+
+        def is_settled() -> bool:
+            is_there = (self._head, self._updated_at) == (head, at)
+            return self.there > count or is_there or self._has_gone_on(at)
+
+        await self._append(Batch(head=head, at=at), self._places, unless=is_settled)
+
+    def _has_gone_on(self, at: float) -> bool:
+        """Whether the log was complete before, and was changed after a time."""
+        is_complete = not self._has_changed and self._head not in {None, UNFINISHED}
+        return is_complete and self._updated_at is not None and self._updated_at > at
+
+    async def _append(
+        self, batch: Batch, wanted: list[Place], *, unless: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Append what makes it the records wanted, ``unless`` what others wrote settles it."""
+
+        async def attempt() -> Applied | None:
+            if unless():
+                return None
+            change = msgspec.structs.replace(batch, expected_revision=self._revision)
+            try:
+                return await self._store.append(self._log, change)
+            except RevisionConflict:
+                await self.look()
+                self.skip(wanted)
+                raise
+
+        applied = await until_unchallenged(attempt)
+        if applied is None:
+            return
+        self._revision = applied.revision
+        self._places = max(wanted, self._places, key=len)
+        self._head = self._head if batch.head is None else batch.head
+        self._updated_at = batch.at
+        self._has_changed = True
+
+
+def _batches(records: Iterable[Record]) -> Iterator[Batch]:
+    """Give the records in batches of one time and some megabytes each."""
+    for at, group in groupby(records, key=lambda record: record.stored_at):
+        batch: list[NewRecord] = []
+        size = 0
+        for record in group:
+            data = record.data or b""
+            if batch and size + len(data) > LARGEST_BATCH:
+                yield Batch(records=tuple(batch), at=at)
+                batch, size = [], 0
+            batch.append(NewRecord(key=record.key, entry_count=record.entry_count, data=data))
+            size += len(data)
+        yield Batch(records=tuple(batch), at=at)
