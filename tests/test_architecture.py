@@ -155,7 +155,7 @@ def test_sizes():
     """A module stays near 300 lines, those that are mostly prose aside, a function below 45."""
     for _, path in MODULES:
         text = path.read_text("utf-8")
-        prose = path.name in {"contracts.py", "errors.py", "logstore.py"}
+        prose = path.name in {"contracts.py", "errors.py", "logstore.py", "storage.py"}
         assert text.count("\n") <= (510 if prose else 320), path
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -514,3 +514,17 @@ async def test_another_session_without_runs_is_a_conflict():
             await source.copy_to(target)
         assert (await target.catalog.get("s")).metadata == {"theirs": True}
         assert await target.sessions.load("s") == []
+
+
+async def test_a_conflict_holds_up_no_other_log():
+    """Where one session of the target is another one, all others are copied before that is said."""
+    async with durably.open("memory://") as source, durably.open("memory://") as target:
+        for name in "abcde":
+            await source.sessions.append(name, said(name), run_id="r")
+        await target.sessions.append("b", said("of its own"), run_id="other")
+        with pytest.raises(CopyConflict) as caught:
+            await source.copy_to(target, parallel=2)
+        assert caught.value.log == LogId(kind="session", id="b")
+        for name in "acde":
+            assert await target.sessions.load(name) == said(name)
+        assert await target.sessions.load("b") == said("of its own")

@@ -39,7 +39,7 @@ def described(state: LogState) -> Described:
 
 
 class Place(NamedTuple):
-    """What a record is known by without its data: no other log's record has all of it."""
+    """What a record is known by without its data, which is not compared."""
 
     key: str
     entry_count: int

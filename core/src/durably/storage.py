@@ -106,8 +106,9 @@ class Storage:
         """Record an abandoned run as a finished segment of a session, and remove its checkpoint.
 
         The run is claimed first, so that its worker, if it still lives, cannot go on. Tool calls
-        without a result are left out. The segment is stored before the checkpoint goes, so it
-        can be repeated after a crash, and repeating it after success changes nothing.
+        without a result are left out, and so is what the head says but its times. The segment is
+        stored before the checkpoint goes, so it can be repeated after a crash, and repeating it
+        after success changes nothing.
 
         Returns:
             Whether this call finished it; False if the session has the run already.
@@ -137,8 +138,9 @@ class Storage:
         dry_run: bool = False,
         progress: Callable[[str], object] = nobody,
     ) -> Pruned:
-        """Remove old sessions, runs or threads, with all that belongs to each.
+        """Remove old sessions, runs or threads; a session goes with its archive.
 
+        The checkpoints of a session's runs are runs, and pruned as such.
         Kept is what was changed within ``older_than`` seconds, and the ``keep_last`` changed
         last; where both are given, what either keeps stays. What is changed meanwhile stays,
         too. With ``dry_run`` nothing is removed. ``progress`` is called with each id. It may be
@@ -177,8 +179,9 @@ class Storage:
         numbered anew. So many logs are copied at once as ``parallel`` says, 1 to 256. Copying
         again moves what is missing and nothing else, so it may be stopped at any moment; a run
         cannot be read before it is whole. What has gone on in the target stays as it is there,
-        and what was trimmed or evicted since stays, too. ``progress`` is called with each log
-        that is done and the number of its records moved.
+        and what was trimmed or evicted since stays, too: records are told apart by key, time and
+        number of entries. Another namespace is copied from its own ``scoped`` view. ``progress``
+        is called with each log that is done and the number of its records moved.
 
         Returns:
             How much was moved, and how much was there.
@@ -187,6 +190,7 @@ class Storage:
             InvalidFilter: ``kinds`` has one that there is not.
             InvalidLimit: ``parallel`` is out of its range.
             CopyConflict: another log has the id, and stays; or the source was rewound meanwhile.
+                It is raised once all other logs are copied.
             RecordTooLarge: something is larger than the target's limit.
         """
         return await copy_all(
@@ -196,7 +200,8 @@ class Storage:
     async def fork(self, id_: str, new_id: str, *, kind: str = "session") -> Copied:
         """Copy one session, run or thread under a new id; both go on apart.
 
-        A session comes with its archive. Repeating it after it was cut off completes it.
+        A session comes with its archive, and all with its times, by which it is pruned.
+        Repeating it after it was cut off completes it.
 
         Returns:
             How much was moved; no log at all where there is none of that id.
@@ -256,6 +261,8 @@ class Storage:
 
     def scoped(self, namespace: str) -> "Storage":
         """Return the same storage in another namespace; the two share a connection, and no data.
+
+        Namespaces do not nest: the same name is the same namespace, whatever this one's is.
 
         It is closed with this one; closing it closes nothing else.
 

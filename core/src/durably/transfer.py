@@ -87,6 +87,7 @@ async def copy_all(
     check_kinds(kinds)
     check_count("parallel", parallel, minimum=1, maximum=MOST_AT_ONCE)
     copied = Copied()
+    conflicts: list[CopyConflict] = []
     running: set[asyncio.Task[Copied]] = set()
     try:
         for kind in kinds:
@@ -94,25 +95,35 @@ async def copy_all(
                 log = LogId(kind=kind, id=info.id)
                 running.add(asyncio.ensure_future(copy_log(source, log, target, log, progress)))
                 if len(running) >= parallel:
-                    copied = await _some_done(running, copied)
+                    copied = await _some_done(running, copied, conflicts)
         while running:
-            copied = await _some_done(running, copied)
+            copied = await _some_done(running, copied, conflicts)
     finally:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+    if conflicts:
+        raise conflicts[0]
     return copied
 
 
-async def _some_done(running: set[asyncio.Task[Copied]], copied: Copied) -> Copied:
-    """Wait for a copy to end, and return what was copied in all; those that ended leave the set."""
+async def _some_done(
+    running: set[asyncio.Task[Copied]], copied: Copied, conflicts: list[CopyConflict]
+) -> Copied:
+    """Wait for a copy to end, and return what was copied in all; those that ended leave the set.
+
+    A conflict ends no other copy: it joins those there were.
+    """
     done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
     running -= done
-    for failure in [task.exception() for task in done]:
-        if failure is not None:
+    failures = [failure for task in done if (failure := task.exception()) is not None]
+    conflicts += [failure for failure in failures if isinstance(failure, CopyConflict)]
+    for failure in failures:
+        if not isinstance(failure, CopyConflict):
             raise failure
     for task in done:
-        copied = copied.plus(task.result())
+        if task.exception() is None:
+            copied = copied.plus(task.result())
     return copied
 
 

@@ -210,7 +210,7 @@ def _make(settings: Settings) -> Any:  # noqa: ANN401 - as above
     )
     config = Config(
         connect_timeout=min(LONGEST_CONNECT, settings.timeout / 2),
-        read_timeout=settings.timeout / 2,
+        read_timeout=settings.timeout / 3,
         max_pool_connections=settings.workers,
         retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
         s3={"addressing_style": settings.addressing},

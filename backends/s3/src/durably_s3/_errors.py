@@ -56,7 +56,7 @@ _REFUSED: tuple[tuple[tuple[str | type[Exception], ...], str, str], ...] = (
         "Give them by environment, profile or role, never in the URL",
     ),
     ((exceptions.ProfileNotFound,), "cannot be used: no such profile", "Check ?profile="),
-    (("NoSuchBucket",), "does not exist", "Create it, or correct the URL"),
+    (("NoSuchBucket",), "is in a bucket that does not exist", "Create it, or correct the URL"),
     (
         ("ExpiredToken", "TokenRefreshRequired", "InvalidToken", "RequestExpired"),
         "refuses the credentials: they have expired",

@@ -63,7 +63,8 @@ def copy(
     Everything comes over byte for byte, with its times. Copying again, or after an interruption,
     moves what is missing and nothing else; what has gone on in the target stays as it is there. A
     run cannot be read before it is whole. Where another log of the same id lies in the target, it
-    stays, and the copy ends with exit code 1.
+    stays, all others are copied, and the exit code is 1. Logs are told apart by the keys and the
+    times of their records, not by their content. The namespace is that of each URL.
 
     With --json, it is one object: logs, records (now stored), known (stored before).
     """
