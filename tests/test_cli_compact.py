@@ -125,4 +125,5 @@ def test_gc_says_what_it_cannot_do(bucket):
     _, name, place = bucket
     told = run("gc", place.replace(name, "no-such-bucket"))
     assert told.returncode == 1
-    assert told.stderr.startswith("durably: s3://no-such-bucket/agents is in a bucket that does not exist")
+    complaint = "durably: s3://no-such-bucket/agents is in a bucket that does not exist"
+    assert told.stderr.startswith(complaint)
