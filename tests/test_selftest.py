@@ -13,7 +13,7 @@ from durably_conformance.selftest.table import Tables, Variant, all_tables
 from prepared import checks, holding
 
 RUNS = 20
-EVERY = 10
+EVERY = 35
 """Of the wrong backends, one in so many is run again and again, by the checks it fails alone."""
 
 CHECKS = {one.id: one for one in all_checks()}
