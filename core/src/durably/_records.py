@@ -33,6 +33,7 @@ __all__ = [
     "payload",
     "raw_items",
     "raw_object",
+    "split_segment",
 ]
 
 
@@ -126,9 +127,19 @@ def decode_segment(log: LogId, record: Record) -> SegmentBody:
     try:
         return _segment.decode(data)
     except msgspec.DecodeError as error:
-        items = raw_object(data, log, record.key).get("entries", msgspec.Raw(b"null"))
-        _explain(raw_items(items, log, record.key), log, record.key)
+        _, items = split_segment(log, record)
+        _explain(items, log, record.key)
         raise CorruptRecord(log, str(error), record=record.key) from error
+
+
+def split_segment(log: LogId, record: Record) -> tuple[RawObject, list[msgspec.Raw]]:
+    """Return the raw fields of a record of a session or a run, and the raw entries among them.
+
+    Raises:
+        CorruptRecord: the bytes are no such record.
+    """
+    fields = raw_object(payload(log, record), log, record.key)
+    return fields, raw_items(fields.get("entries", msgspec.Raw(b"null")), log, record.key)
 
 
 def decode_entries(items: Sequence[msgspec.Raw], log: LogId, record: str) -> list[Entry]:

@@ -1,8 +1,6 @@
 """Work over a session and the runs behind it, in an order in which every crash is harmless."""
 
-import msgspec
-
-from durably._records import payload, raw_items, raw_object
+from durably._records import split_segment
 from durably._retry import until_unchallenged
 from durably.checks import check_count, check_id, check_revision_token
 from durably.contracts import Checkpointer, Session
@@ -59,8 +57,7 @@ async def _cuts_to_nothing(store: LogStore, log: LogId, cut: Cut) -> bool:
         return False
     stored = await store.read(log, Range(after=cut.last_seq - 1, until=cut.last_seq))
     for record in stored.records if stored else ():
-        fields = raw_object(payload(log, record), log, record.key)
-        items = raw_items(fields.get("entries", msgspec.Raw(b"null")), log, record.key)
+        _, items = split_segment(log, record)
         return not kept_items(items, cut.keep_of_last)
     return False
 

@@ -76,7 +76,7 @@ async def prune(
         young = retention.older_than is not None and state.updated_at > now - retention.older_than
         if young or (state.updated_at, log.id) >= kept_from:
             continue
-        if dry_run or await _remove(store, log, state.revision):
+        if dry_run or await _remove(store, log, state.revision, now):
             removed.append(log.id)
             progress(log.id)
     if kind == "session" and not dry_run:
@@ -104,23 +104,20 @@ async def _logs(store: LogStore, kind: str) -> AsyncIterator[tuple[LogId, LogSta
         yield log, info.state
 
 
-async def _remove(store: LogStore, log: LogId, revision: int) -> bool:
+async def _remove(store: LogStore, log: LogId, revision: int, now: float) -> bool:
     """Remove a log, a session with its archive, unless somebody changed it meanwhile.
 
     The archive is marked first, so that one left behind by a crash is known for what it is: an
     archive may belong to a session in another storage.
     """
     if log.kind == "session":
-        await _mark_archive(store, LogId(kind=ARCHIVE, id=log.id))
+        archive = LogId(kind=ARCHIVE, id=log.id)
+        if await store.read(archive, Range(limit=0)) is not None:
+            await store.append(archive, Batch(head=GOING, at=now))
     try:
         return await store.delete(log, expected_revision=revision)
     except RevisionConflict:
         return False
-
-
-async def _mark_archive(store: LogStore, archive: LogId) -> None:
-    if await store.read(archive, Range(limit=0)) is not None:
-        await store.append(archive, Batch(head=GOING))
 
 
 async def _sweep_archives(store: LogStore) -> None:

@@ -3,17 +3,9 @@
 import time
 from collections.abc import Callable, Sequence
 
-import msgspec
-
 from durably._history import read_last, read_page
-from durably._raw import RawObject, join_items, join_object
-from durably._records import (
-    decode_segment,
-    encode_segment,
-    payload,
-    raw_items,
-    raw_object,
-)
+from durably._raw import join_items, join_object
+from durably._records import decode_segment, encode_segment, split_segment
 from durably._retry import until_unchallenged
 from durably._typing import override
 from durably.archive import LogResultArchive, ResultArchive
@@ -149,7 +141,7 @@ class LogSession(Session):
         if stored is None or not stored.records:
             return None
         record = stored.records[0]
-        fields, items = _split(log, record)
+        fields, items = split_segment(log, record)
         if len(items) != record.entry_count:
             raise CorruptRecord(log, "some of its entries are missing", record=record.key)
         kept = kept_items(items, cut.keep_of_last)
@@ -220,15 +212,9 @@ def _removed(stored: Log, change: Rewrite) -> Rewound:
 
 def _trimmed(log: LogId, record: Record, keep_chars: int) -> tuple[bytes, list[tuple[str, bytes]]]:
     """Return a record's data with its tool results trimmed, and those as they were, by call_id."""
-    fields, items = _split(log, record)
+    fields, items = split_segment(log, record)
     trimmed = [trim_item(item, keep_chars) for item in items]
     pairs = list(zip(items, trimmed, strict=True))
     fields["entries"] = join_items(old if new is None else new for old, new in pairs)
     full = [(call_id_of(old), bytes(old)) for old, new in pairs if new is not None]
     return join_object(fields), full
-
-
-def _split(log: LogId, record: Record) -> tuple[RawObject, list[msgspec.Raw]]:
-    """Return the raw fields of a record, and the raw entries among them."""
-    fields = raw_object(payload(log, record), log, record.key)
-    return fields, raw_items(fields.get("entries", msgspec.Raw(b"null")), log, record.key)
