@@ -24,10 +24,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     What is not given boto3 finds as it always does: environment, shared files, roles. So it
     finds credentials, which no setting takes. ``encryption`` is ``AES256`` or ``aws:kms``, the
     latter with ``kms_key_id`` or the bucket's own key; ``storage_class`` is for chunks, which
-    never change. ``timeout`` is about how many seconds an operation takes at most (half as many
-    more for a change that a server takes and does not answer), ``workers`` how many requests are
-    under way at once, ``grace`` how many seconds old garbage must be before it is collected:
-    twice the ``timeout`` at least, or 0 while nobody writes.
+    never change. ``timeout`` is how many seconds an operation goes on trying; what is under
+    way then is waited for, which can double them where a server takes requests and does not
+    answer. ``workers`` is how many requests are under way at once, ``grace`` how many seconds old
+    garbage must be before it is collected: twice the ``timeout`` at least, or 0 while nobody
+    writes.
 
     Raises:
         InvalidUrl: one of them cannot be used.
