@@ -1,6 +1,7 @@
 """Operations that wait together share a transaction, and each has its own outcome all the same."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -663,16 +664,20 @@ def _record(number):
 
 
 class _Clock:
-    """Time that passes by sleeping alone."""
+    """Time that passes by sleeping alone, and not before it runs."""
 
     def __init__(self):
         self.now = 0.0
+        self.runs = False
 
     def monotonic(self):
         return self.now
 
     def sleep(self, seconds):
-        self.now += seconds
+        if self.runs:
+            self.now += seconds
+        else:
+            time.sleep(0.001)
 
 
 async def test_a_crowd_waits_no_longer_than_the_time_out(file, keep, monkeypatch):
@@ -684,10 +689,14 @@ async def test_a_crowd_waits_no_longer_than_the_time_out(file, keep, monkeypatch
     await store.append(LOG, batch("first"))
     with raw(file) as connection:
         connection.execute("BEGIN IMMEDIATE")
-        refused = await asyncio.gather(
-            *(store.append(log(f"x{number}"), batch("a")) for number in range(600)),
-            return_exceptions=True,
-        )
+        crowd = [
+            asyncio.ensure_future(store.append(log(f"x{number}"), batch("a")))
+            for number in range(600)
+        ]
+        for _ in range(10):  # until all of them wait
+            await asyncio.sleep(0)
+        clock.runs = True
+        refused = await asyncio.gather(*crowd, return_exceptions=True)
         connection.execute("ROLLBACK")
     assert {type(one) for one in refused} == {StorageBusy}
     assert 5 <= clock.now < 5.1
