@@ -13,7 +13,7 @@ nox.options.error_on_missing_interpreters = True
 nox.options.sessions = ["tests", "core_alone", "lint", "types"]
 
 ROOT = Path(__file__).parent
-FOLDERS = ["core", "backends/sqlite", "backends/redis", "backends/s3", "conformance"]
+FOLDERS = ["core", "backends/sqlite", "backends/redis", "backends/s3", "conformance", "runner"]
 """The distributions, in the order in which they depend on each other."""
 
 os.environ.setdefault("UV_SYSTEM_CERTS", "true")

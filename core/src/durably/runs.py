@@ -20,6 +20,7 @@ __all__ = [
     "Segment",
     "SnapshotStatus",
     "StateSnapshot",
+    "segment_meta",
 ]
 
 RunStatus: TypeAlias = Literal["running", "interrupted", "completed", "failed"]
@@ -91,6 +92,18 @@ class RunHead(_Value, frozen=True, kw_only=True):
     pending_handoff: str | None = None
     started_at: float | None = None
     updated_at: float | None = None
+
+
+def segment_meta(head: RunHead, *, finished_at: float) -> JsonObject:
+    """Return the ``meta`` of the segment that a run becomes in its session.
+
+    ``timing`` is when the run began and ended, in epoch seconds; ``context_state`` is carried to
+    the session's next run, where there is one.
+    """
+    meta: JsonObject = {"timing": {"started_at": head.started_at, "finished_at": finished_at}}
+    if head.context_state is not None:
+        meta["context_state"] = head.context_state
+    return meta
 
 
 class RunSnapshot(_Value, frozen=True, kw_only=True):

@@ -194,6 +194,10 @@ class CheckpointerMutation(Checkpointer):
     async def claim(self, run_id: str) -> Claim:
         return await self.inner.claim(run_id)
 
+    @override
+    def hold(self, run_id: str, snapshot: RunSnapshot | None) -> Claim:
+        return self.inner.hold(run_id, snapshot)
+
 
 class SaverMutation(CheckpointSaver):
     """Passes every operation on to ``inner``; ``shared`` is common to all handles of a place."""

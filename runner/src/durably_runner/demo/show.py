@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 import durably
-from durably.demo.job import FILES, SESSION_ID, Workspace, make_orders
 from durably.entries import AssistantTextEntry, Entry, InputEntry, ToolCallEntry, ToolResultEntry
 from durably.runs import RunSnapshot
 from durably.storage import Storage
+from durably_runner.demo.job import FILES, SESSION_ID, Workspace, make_orders
 
 __all__ = ["run_demo"]
 
@@ -135,7 +135,7 @@ async def _rewind(storage: Storage) -> None:
 
 
 def _run_worker(workspace: Workspace, *, kill_at: str | None = None) -> _Ended:
-    command = [sys.executable, "-m", "durably.demo.worker", str(workspace.folder), RUN_ID]
+    command = [sys.executable, "-m", "durably_runner.demo.worker", str(workspace.folder), RUN_ID]
     last = ""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:  # noqa: S603 - ours
         for line in worker.stdout or ():

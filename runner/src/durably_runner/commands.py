@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from durably.commands.arguments import AsJson
-from durably.demo import run_demo
+from durably_runner.demo import run_demo
 
 __all__ = ["demo"]
 

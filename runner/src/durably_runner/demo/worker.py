@@ -1,4 +1,4 @@
-"""The worker process of the demo: ``python -m durably.demo.worker FOLDER RUN_ID``."""
+"""The worker process of the demo: ``python -m durably_runner.demo.worker FOLDER RUN_ID``."""
 
 import asyncio
 import json
@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import durably
-from durably.demo.job import Workspace, work
+from durably_runner.demo.job import Workspace, work
 
 __all__ = ["main"]
 

@@ -5,6 +5,6 @@ again, ends the job. What is printed is read back from the store by a handle of 
 and from the log in which the workers noted what they began.
 """
 
-from durably.demo.show import run_demo
+from durably_runner.demo.show import run_demo
 
 __all__ = ["run_demo"]

@@ -1,0 +1,130 @@
+"""The loop: ask the model, save its answer, execute what it calls, until it calls nothing."""
+
+import asyncio
+import inspect
+
+import msgspec
+
+from durably import ToolCallEntry
+from durably_runner._calls import answer_calls
+from durably_runner._completing import complete, is_answered, replay, snapshot_of, waiting
+from durably_runner._order import Order
+from durably_runner._progress import Progress, save_failure
+from durably_runner._starting import Earlier, begin, check_new, find_stored, load_earlier
+from durably_runner.agents import Agent, find_agent, reachable, specs
+from durably_runner.errors import LimitExceeded
+from durably_runner.events import (
+    HandedOver,
+    ModelAnswered,
+    RunInterrupted,
+    RunStarted,
+    TurnStarted,
+)
+from durably_runner.models import ModelRequest, ModelTurn, respond
+from durably_runner.results import RunResult
+
+__all__ = ["execute"]
+
+
+async def execute(order: Order) -> RunResult:
+    """Do what one call of the runner is to do."""
+    reachable(order.agent)
+    stored = await find_stored(order)
+    if stored is not None:
+        head = stored.snapshot.head
+        if head.status == "completed":
+            return await replay(order, stored.snapshot, is_held=True)
+        if head.interrupt is not None:
+            return _handed_back(order, waiting(order, stored.snapshot))
+    earlier = await load_earlier(order)
+    if stored is None or not stored.is_held:
+        check_new(order, earlier)
+        if earlier.own is not None:
+            return await replay(order, snapshot_of(earlier.own), is_held=False)
+    progress = await begin(order, stored, earlier)
+    order.emit(
+        RunStarted(
+            run_id=order.run_id,
+            agent_name=progress.head.agent_name,
+            is_resumed=stored is not None,
+        )
+    )
+    try:
+        async with asyncio.timeout(order.limits.timeout):
+            return await _go_on(order, progress, earlier)
+    except BaseException as error:
+        await save_failure(progress, error)
+        raise
+
+
+async def _go_on(order: Order, progress: Progress, earlier: Earlier) -> RunResult:
+    """Go on from wherever the run is; a resumed one first executes the calls left open."""
+    agent = find_agent(order.agent, progress.head.agent_name, order.run_id)
+    turn: ModelTurn | None = None
+    while True:
+        await answer_calls(order, progress, agent)
+        if progress.waits_for is not None:
+            return _handed_back(order, waiting(order, progress.snapshot()))
+        agent = _handed_over(order, progress, agent)
+        if _is_over(progress, turn):
+            return await complete(order, progress, agent, turn.finish_reason if turn else None)
+        turn = await _ask(order, progress, earlier, agent)
+
+
+def _is_over(progress: Progress, turn: ModelTurn | None) -> bool:
+    """Whether the model has said its last word: in this call, or in one that a crash ended."""
+    if turn is None:
+        return is_answered(progress.entries)
+    return not any(isinstance(entry, ToolCallEntry) for entry in turn.entries)
+
+
+def _handed_over(order: Order, progress: Progress, agent: Agent) -> Agent:
+    """Complete a handoff that fired; the next save stores that it was."""
+    name = progress.hands_over_to
+    if name is None:
+        return agent
+    target = find_agent(order.agent, name, order.run_id)
+    progress.head = progress.head.replace(agent_name=name, pending_handoff=None)
+    progress.hands_over_to = None
+    order.emit(HandedOver(from_agent=agent.name, to_agent=name))
+    return target
+
+
+async def _ask(order: Order, progress: Progress, earlier: Earlier, agent: Agent) -> ModelTurn:
+    """Ask the model, and save what it answers before anything is done about it."""
+    turn = progress.head.turns + 1
+    if turn > order.limits.max_turns:
+        raise LimitExceeded(order.run_id, "max_turns", order.limits.max_turns)
+    order.emit(TurnStarted(turn=turn, agent_name=agent.name))
+    request = ModelRequest(
+        run_id=order.run_id,
+        agent_name=agent.name,
+        instructions=await _instructions(order, agent),
+        entries=[*earlier.entries, *progress.entries],
+        tools=specs(agent),
+        turn=turn,
+        output_schema=None if agent.output is None else agent.output.json_schema(),
+        context_state=progress.head.context_state,
+    )
+    answer = await respond(agent.model, request)
+    progress.usage.input_tokens += answer.input_tokens
+    progress.usage.output_tokens += answer.output_tokens
+    progress.usage.requests += 1
+    changes = {"turns": turn, "last_input_tokens": answer.input_tokens or None}
+    if answer.context_state is not msgspec.UNSET:
+        changes["context_state"] = answer.context_state
+    await progress.save(answer.entries, **changes)
+    order.emit(ModelAnswered(turn=turn, answer=answer))
+    return answer
+
+
+async def _instructions(order: Order, agent: Agent) -> str:
+    if isinstance(agent.instructions, str):
+        return agent.instructions
+    rendered = agent.instructions(order.deps)
+    return await rendered if inspect.isawaitable(rendered) else rendered
+
+
+def _handed_back(order: Order, result: RunResult) -> RunResult:
+    order.emit(RunInterrupted(result=result))
+    return result

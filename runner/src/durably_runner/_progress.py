@@ -1,0 +1,103 @@
+"""A run under way: its head and its own entries, saved through a claim as they come."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from durably import Claim, Entry, RevisionConflict, RunHead, RunSnapshot, pending_tool_calls
+from durably.codec import Codec
+from durably.entries import ToolCallEntry
+from durably_runner.errors import LimitExceeded
+from durably_runner.usage import Usage
+
+__all__ = ["Progress", "save_failure"]
+
+logger = logging.getLogger("durably_runner")
+
+_entry: Codec[Entry] = Codec(Entry)
+
+_RESUMABLE = (LimitExceeded, TimeoutError, ConnectionError)
+"""What leaves a run ``interrupted``; any other exception leaves it ``failed``."""
+
+
+class Progress:
+    """What is known of a run, and was acknowledged by the store where there is one.
+
+    Without a claim nothing is stored. Saves come one after another, also those of tools that run
+    at once. ``waits_for`` and ``hands_over_to`` are what the head's interrupt and pending_handoff
+    are, or become with a save on its way; ``is_ending`` says that a save completes the run.
+    """
+
+    def __init__(
+        self, run_id: str, head: RunHead, entries: Sequence[Entry], claim: Claim | None
+    ) -> None:
+        self.run_id = run_id
+        self.head = head
+        self.entries = list(entries)
+        self.usage = Usage.from_json(head.usage)
+        self.claim = claim
+        self.waits_for = head.interrupt
+        self.hands_over_to = head.pending_handoff
+        self.is_ending = False
+        self._saving = asyncio.Lock()
+
+    async def save(self, entries: Sequence[Entry], **changes: Any) -> None:  # noqa: ANN401 - the head's fields
+        """Append entries and change fields of the head, together.
+
+        Raises:
+            RevisionConflict: another worker took the run over.
+            NotSerializable: an entry or the head holds what JSON cannot give back exactly.
+        """
+        async with self._saving:
+            head = self.head.replace(usage=self.usage.as_json(), **changes)
+            if self.claim is not None:
+                await self.claim.append(entries, head)
+            else:
+                for index, entry in enumerate(entries):
+                    _entry.encode(entry, f"entries[{index}]")
+            self.head = head
+            self.entries += entries
+
+    @property
+    def pending(self) -> list[ToolCallEntry]:
+        """The calls that have no result yet."""
+        return pending_tool_calls(self.entries)
+
+    def snapshot(self) -> RunSnapshot:
+        """Return the run as it was saved last."""
+        revision = 0 if self.claim is None else self.claim.revision
+        return RunSnapshot(
+            run_id=self.run_id, revision=revision, head=self.head, entries=self.entries
+        )
+
+
+async def save_failure(progress: Progress, error: BaseException) -> None:
+    """Save how a run ended that an exception ended, whatever cancels this meanwhile.
+
+    A failure to do so is logged: the first error is what the caller must see. A run that another
+    worker took over is left alone, and so is one whose completion may have been stored.
+    """
+    if progress.is_ending or isinstance(error, RevisionConflict):
+        return
+    is_resumable = isinstance(error, _RESUMABLE) or not isinstance(error, Exception)
+    status = "interrupted" if is_resumable else "failed"
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    await _shielded(_save_status(progress, status, said))
+
+
+async def _save_status(progress: Progress, status: str, error: str) -> None:
+    try:
+        await progress.save([], status=status, error=error)
+    except Exception:
+        logger.exception("run %a could not be saved as %s", progress.run_id, status)
+
+
+async def _shielded(work: Coroutine[Any, Any, None]) -> None:
+    """Await some work to its end, also if cancelled; the caller has an error to raise anyway."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            continue

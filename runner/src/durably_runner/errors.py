@@ -1,0 +1,99 @@
+"""What can go wrong with a run, beside what the storage says.
+
+::
+
+    DurablyError
+    ├── RunExists            ValueError    a run that must not exist does
+    ├── InvalidAgent         ValueError    agents or tools that cannot work together
+    ├── InvalidOptions       ValueError    options of a run that contradict each other
+    ├── AgentNotFound        LookupError   a stored run's agent that is in the graph no more
+    ├── InvalidOutput        ValueError    a final answer that is not of the agent's output_type
+    ├── OutputNotStored      LookupError   an output that JSON could not hold, and so is gone
+    ├── LimitExceeded        RuntimeError  a run that reached one of its limits
+    └── RetryableModelError  ConnectionError  raised by a model that may be asked again later
+"""
+
+from durably import DurablyError
+
+__all__ = [
+    "AgentNotFound",
+    "InvalidAgent",
+    "InvalidOptions",
+    "InvalidOutput",
+    "LimitExceeded",
+    "OutputNotStored",
+    "RetryableModelError",
+    "RunExists",
+]
+
+
+class RunExists(DurablyError, ValueError):
+    """A run of that id is stored, and was to be new; nothing ran, and nothing was changed."""
+
+    def __init__(self, run_id: str, where: str, hint: str) -> None:
+        super().__init__(f"{where} has run {run_id!a} already", hint=hint)
+        self.run_id = run_id
+
+
+class InvalidAgent(DurablyError, ValueError):
+    """An agent, or a tool, that cannot work as it was made."""
+
+
+class InvalidOptions(DurablyError, ValueError):
+    """Options of a run that contradict each other; nothing ran, and nothing was touched."""
+
+
+class AgentNotFound(DurablyError, LookupError):
+    """The agent a stored run was with cannot be reached from the entry agent any more."""
+
+    def __init__(self, run_id: str, name: str, known: tuple[str, ...]) -> None:
+        super().__init__(
+            f"run {run_id!a} is with agent {name!a}, there are only {', '.join(map(ascii, known))}",
+            hint="Run it with an agent that can still hand over to it, or restart it",
+        )
+        self.run_id = run_id
+        self.name = name
+        self.known = known
+
+
+class InvalidOutput(DurablyError, ValueError):
+    """The final answer of a run is not of its agent's ``output_type``."""
+
+    def __init__(self, run_id: str, agent_name: str, reason: str) -> None:
+        super().__init__(
+            f"the answer of agent {agent_name!a} in run {run_id!a} is invalid: {reason}",
+            hint="Restart the run, or loosen the output_type",
+        )
+        self.run_id = run_id
+        self.agent_name = agent_name
+
+
+class OutputNotStored(DurablyError, LookupError):
+    """A completed run's output was no JSON, so that only the call that completed it had it."""
+
+    def __init__(self, run_id: str, reason: str) -> None:
+        super().__init__(
+            f"the output of run {run_id!a} was not stored: {reason}",
+            hint="Give the agent an output_type, or return JSON from its output_validator",
+        )
+        self.run_id = run_id
+
+
+class LimitExceeded(DurablyError, RuntimeError):
+    """A run reached one of its limits; it can be resumed under a higher one."""
+
+    def __init__(self, run_id: str, name: str, limit: int) -> None:
+        super().__init__(
+            f"run {run_id!a} reached its limit of {name}={limit}",
+            hint="Issue it again with a higher limit: it goes on where it is",
+        )
+        self.run_id = run_id
+        self.name = name
+        self.limit = limit
+
+
+class RetryableModelError(DurablyError, ConnectionError):
+    """Raised by a model that could not answer this time, such as for a rate limit.
+
+    The run is left ``interrupted``, to be issued again.
+    """

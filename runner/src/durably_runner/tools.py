@@ -1,0 +1,163 @@
+"""Tools: functions a model may call, with a JSON schema made from their signature."""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from typing import Any, Generic, NotRequired, ParamSpec, TypeVar, cast, get_type_hints, overload
+
+import msgspec
+import pydantic
+from typing_extensions import TypedDict
+
+from durably import JsonObject, ToolCallEntry
+from durably_runner.errors import InvalidAgent
+from durably_runner.models import ToolSpec
+from durably_runner.usage import Usage
+
+__all__ = ["Tool", "ToolContext", "tool"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_VARIADIC = {
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.VAR_POSITIONAL,
+    inspect.Parameter.VAR_KEYWORD,
+}
+
+
+class ToolContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What a tool may know of the call it answers; a parameter annotated with it receives it.
+
+    ``deps`` is what the caller of the run gave, and is never stored. ``usage`` is the run's own:
+    give it to a nested run as ``parent_usage``. ``idempotency_key`` is the same whenever this very
+    call of this run is executed again, and of no other call: tools run at least once.
+    """
+
+    deps: Any
+    run_id: str
+    session_id: str | None
+    agent_name: str
+    call: ToolCallEntry
+    occurrence: int
+    turn: int
+    usage: Usage
+
+    @property
+    def call_id(self) -> str:
+        """The id the model gave the call; ids may repeat within a run, if a model's do."""
+        return self.call.call_id
+
+    @property
+    def idempotency_key(self) -> str:
+        """32 hexadecimal characters, from run_id, call_id and the call's occurrence."""
+        identity = msgspec.json.encode([self.run_id, self.call_id, self.occurrence])
+        return blake2b(identity, digest_size=16).hexdigest()
+
+
+class Tool(msgspec.Struct, Generic[P, R], frozen=True, kw_only=True, eq=False):
+    """A function as a tool; calling it calls the function."""
+
+    name: str
+    description: str
+    parameters: JsonObject
+    function: Callable[P, R]
+    arguments: "pydantic.TypeAdapter[dict[str, Any]]"
+    context_name: str | None
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function itself."""
+        return self.function(*args, **kwargs)
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The tool as a model sees it."""
+        return ToolSpec(name=self.name, description=self.description, parameters=self.parameters)
+
+    def read_arguments(self, text: str) -> dict[str, Any]:
+        """Return a model's arguments by name; no text stands for none.
+
+        Raises:
+            pydantic.ValidationError: they are no JSON, or do not fit.
+        """
+        return self.arguments.validate_json(text or "{}")
+
+    async def run(self, context: ToolContext, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401 - its result
+        """Call the function, a blocking one in a thread."""
+        given = {} if self.context_name is None else {self.context_name: context}
+        function = cast("Callable[..., Any]", self.function)
+        if inspect.iscoroutinefunction(function):
+            return await function(**arguments, **given)
+        result = await asyncio.to_thread(function, **arguments, **given)
+        return await result if inspect.isawaitable(result) else result
+
+
+@overload
+def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
+@overload
+def tool(
+    *, name: str | None = None, description: str | None = None
+) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+def tool(
+    function: Callable[P, R] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
+    """Make a tool of a function, blocking or async: ``@tool`` or ``@tool(name=...)``.
+
+    Its name and docstring become the tool's, its annotations the JSON schema. What it returns must
+    be text, or what pydantic turns into JSON. What it raises the model is told, as an error.
+
+    Raises:
+        InvalidAgent: a parameter cannot be given by name, or its type has no JSON schema.
+    """
+    if function is None:
+        return lambda given: _make(given, name, description)
+    return _make(function, name, description)
+
+
+def _make(function: Callable[P, R], name: str | None, description: str | None) -> Tool[P, R]:
+    given_name = str(name or getattr(function, "__name__", type(function).__name__))
+    try:
+        hints = get_type_hints(function, include_extras=True)
+        parameters = inspect.signature(function).parameters
+        fields, context_name = _fields(parameters, hints)
+        arguments = pydantic.TypeAdapter(_arguments_type(given_name, fields))
+        schema = arguments.json_schema()
+    except (NameError, TypeError, pydantic.errors.PydanticUserError) as error:
+        raise InvalidAgent(f"tool {given_name!a} cannot be described: {error}") from error
+    return Tool(
+        name=given_name,
+        description=inspect.cleandoc(description or function.__doc__ or ""),
+        parameters=schema,
+        function=function,
+        arguments=arguments,
+        context_name=context_name,
+    )
+
+
+def _fields(
+    parameters: Mapping[str, inspect.Parameter], hints: Mapping[str, Any]
+) -> tuple[dict[str, Any], str | None]:
+    """Return the types of the arguments a model gives, and the name of the context's parameter."""
+    fields: dict[str, Any] = {}
+    context_name: str | None = None
+    for name, parameter in parameters.items():
+        if parameter.kind in _VARIADIC:
+            raise TypeError(f"parameter {name!r} cannot be given by name")
+        if hints.get(name) is ToolContext:
+            context_name = name
+        elif parameter.default is inspect.Parameter.empty:
+            fields[name] = hints.get(name, Any)
+        else:
+            fields[name] = NotRequired[hints.get(name, Any)]
+    return fields, context_name
+
+
+def _arguments_type(name: str, fields: Mapping[str, Any]) -> Any:  # noqa: ANN401 - made at run time
+    made = cast("Any", TypedDict)(name, fields)
+    made.__pydantic_config__ = pydantic.ConfigDict(extra="forbid")
+    return made
