@@ -6,8 +6,15 @@ contracts of ``durably``, so it runs on every backend.
 """
 
 from durably_runner.agents import Agent
+from durably_runner.conversation import Conversation
+from durably_runner.engine import Engine, EngineSession
 from durably_runner.errors import (
+    AgentNotAttached,
     AgentNotFound,
+    ConversationState,
+    DecisionRefused,
+    Declined,
+    DirectoryInUse,
     InvalidAgent,
     InvalidOptions,
     InvalidOutput,
@@ -23,13 +30,15 @@ from durably_runner.events import (
     RunCompleted,
     RunInterrupted,
     RunStarted,
+    Steered,
+    ThreadSaved,
     ToolFinished,
     ToolStarted,
     TurnStarted,
 )
-from durably_runner.interrupts import Interrupt
+from durably_runner.interrupts import Decision, Interrupt
 from durably_runner.models import Model, ModelRequest, ModelTurn, ScriptedModel, ToolSpec
-from durably_runner.options import CheckpointOptions, RunLimits
+from durably_runner.options import CheckpointOptions, RunLimits, ThreadOptions
 from durably_runner.results import RunResult
 from durably_runner.runner import Runner
 from durably_runner.tools import Tool, ToolContext, tool
@@ -37,8 +46,17 @@ from durably_runner.usage import Usage
 
 __all__ = [
     "Agent",
+    "AgentNotAttached",
     "AgentNotFound",
     "CheckpointOptions",
+    "Conversation",
+    "ConversationState",
+    "Decision",
+    "DecisionRefused",
+    "Declined",
+    "DirectoryInUse",
+    "Engine",
+    "EngineSession",
     "Event",
     "HandedOver",
     "Interrupt",
@@ -60,6 +78,9 @@ __all__ = [
     "RunStarted",
     "Runner",
     "ScriptedModel",
+    "Steered",
+    "ThreadOptions",
+    "ThreadSaved",
     "Tool",
     "ToolContext",
     "ToolFinished",

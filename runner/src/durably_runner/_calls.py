@@ -14,7 +14,7 @@ from durably_runner._order import Order
 from durably_runner._progress import Progress
 from durably_runner.agents import Agent, handoff_target
 from durably_runner.events import ToolFinished, ToolStarted
-from durably_runner.interrupts import Interrupt, reason_of
+from durably_runner.interrupts import Decision, Interrupt, decisions, reason_of
 from durably_runner.tools import ToolContext
 
 __all__ = ["answer_calls", "to_json"]
@@ -24,10 +24,11 @@ _entry: Codec[Entry] = Codec(Entry)
 
 
 class _Call(msgspec.Struct, frozen=True):
-    """A call, and how many of the same id came before it in the run."""
+    """A call, how many of the same id came before it in the run, and what was decided of it."""
 
     entry: ToolCallEntry
     occurrence: int
+    decision: Decision | None
 
 
 async def answer_calls(order: Order, progress: Progress, agent: Agent) -> None:
@@ -48,10 +49,11 @@ def _pending(progress: Progress) -> list[_Call]:
     totals: dict[str, int] = {}
     for entry in calls:
         totals[entry.call_id] = totals.get(entry.call_id, 0) + 1
+    decided = decisions(progress.entries)
     pending: list[_Call] = []
     for entry in reversed(progress.pending):
-        totals[entry.call_id] -= 1
-        pending.append(_Call(entry, totals[entry.call_id]))
+        occurrence = totals[entry.call_id] = totals[entry.call_id] - 1
+        pending.append(_Call(entry, occurrence, decided.get((entry.call_id, occurrence))))
     return pending[::-1]
 
 
@@ -133,6 +135,7 @@ async def _execute(order: Order, progress: Progress, agent: Agent, call: _Call) 
         occurrence=call.occurrence,
         turn=progress.head.turns,
         usage=progress.usage,
+        decision=call.decision,
     )
     try:
         arguments = tool.read_arguments(entry.arguments)

@@ -30,6 +30,7 @@ from durably.runs import segment_meta
 from durably_runner._calls import to_json
 from durably_runner._order import Order
 from durably_runner._progress import Progress
+from durably_runner._threads import save_turn_end
 from durably_runner.agents import Agent, reachable
 from durably_runner.errors import InvalidOutput
 from durably_runner.events import RunCompleted
@@ -74,6 +75,7 @@ async def complete(
     """
     output = await _output(order, progress, agent)
     stored, missing = _storable(agent, output)
+    await save_turn_end(order, progress, status="finished")
     progress.is_ending = True
     await progress.save([], status="completed", output=stored, error=missing)
     await _keep(order, progress.snapshot(), finished_at=time.time())

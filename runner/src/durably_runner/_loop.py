@@ -5,12 +5,20 @@ import inspect
 
 import msgspec
 
-from durably import ToolCallEntry
+from durably import RunSnapshot, ToolCallEntry
 from durably_runner._calls import answer_calls
 from durably_runner._completing import complete, is_answered, replay, snapshot_of, waiting
 from durably_runner._order import Order
 from durably_runner._progress import Progress, save_failure
-from durably_runner._starting import Earlier, begin, check_new, find_stored, load_earlier
+from durably_runner._starting import (
+    Earlier,
+    begin,
+    check_new,
+    find_stored,
+    load_earlier,
+    still_waits,
+)
+from durably_runner._threads import ensure_saved, save_turn_end, save_turn_start
 from durably_runner.agents import Agent, find_agent, reachable, specs
 from durably_runner.errors import LimitExceeded
 from durably_runner.events import (
@@ -18,57 +26,80 @@ from durably_runner.events import (
     ModelAnswered,
     RunInterrupted,
     RunStarted,
+    Steered,
     TurnStarted,
 )
+from durably_runner.interrupts import check_said
 from durably_runner.models import ModelRequest, ModelTurn, respond
 from durably_runner.results import RunResult
 
-__all__ = ["execute"]
+__all__ = ["execute", "go_on"]
 
 
 async def execute(order: Order) -> RunResult:
     """Do what one call of the runner is to do."""
     reachable(order.agent)
     stored = await find_stored(order)
-    if stored is not None:
-        head = stored.snapshot.head
-        if head.status == "completed":
-            return await replay(order, stored.snapshot, is_held=True)
-        if head.interrupt is not None:
-            return _handed_back(order, waiting(order, stored.snapshot))
+    if stored is not None and stored.snapshot.head.status == "completed":
+        return await replay(order, stored.snapshot, is_held=True)
     earlier = await load_earlier(order)
     if stored is None or not stored.is_held:
         check_new(order, earlier)
         if earlier.own is not None:
             return await replay(order, snapshot_of(earlier.own), is_held=False)
+    if stored is not None and still_waits(order, stored.snapshot):
+        return await _still_waiting(order, stored.snapshot, earlier)
     progress = await begin(order, stored, earlier)
-    order.emit(
-        RunStarted(
-            run_id=order.run_id,
-            agent_name=progress.head.agent_name,
-            is_resumed=stored is not None,
-        )
-    )
+    is_resumed = stored is not None
+    name = progress.head.agent_name
+    order.emit(RunStarted(run_id=order.run_id, agent_name=name, is_resumed=is_resumed))
     try:
         async with asyncio.timeout(order.limits.timeout):
-            return await _go_on(order, progress, earlier)
+            return await go_on(order, progress)
     except BaseException as error:
         await save_failure(progress, error)
         raise
 
 
-async def _go_on(order: Order, progress: Progress, earlier: Earlier) -> RunResult:
+async def _still_waiting(order: Order, run: RunSnapshot, earlier: Earlier) -> RunResult:
+    """Hand a run back that waits, and see to it that its thread shows what it waits for."""
+    progress = Progress(run.run_id, run.head, run.entries, None)
+    progress.earlier = earlier.entries
+    await ensure_saved(order, progress)
+    return _handed_back(order, run)
+
+
+async def go_on(order: Order, progress: Progress) -> RunResult:
     """Go on from wherever the run is; a resumed one first executes the calls left open."""
     agent = find_agent(order.agent, progress.head.agent_name, order.run_id)
     turn: ModelTurn | None = None
+    is_in_turn = bool(progress.pending)
     while True:
         await answer_calls(order, progress, agent)
         if progress.waits_for is not None:
-            return _handed_back(order, waiting(order, progress.snapshot()))
+            await save_turn_end(order, progress)
+            return _handed_back(order, progress.snapshot())
         agent = _handed_over(order, progress, agent)
-        if _is_over(progress, turn):
+        if _is_over(progress, turn) and not order.steering:
             return await complete(order, progress, agent, turn.finish_reason if turn else None)
-        turn = await _ask(order, progress, earlier, agent)
+        if is_in_turn:
+            await save_turn_end(order, progress)
+        is_steered = await _steer(order, progress)
+        await save_turn_start(order, progress, must_save=is_steered)
+        turn = await _ask(order, progress, agent)
+        is_in_turn = True
+
+
+async def _steer(order: Order, progress: Progress) -> bool:
+    """Take messages that wait into the transcript, and say whether there were any."""
+    messages = order.steering.next()
+    if not messages:
+        return False
+    entries = [entry for message in messages for entry in message]
+    await progress.save(entries)
+    order.steering.drop(messages)
+    order.emit(Steered(entries=entries))
+    return True
 
 
 def _is_over(progress: Progress, turn: ModelTurn | None) -> bool:
@@ -90,23 +121,24 @@ def _handed_over(order: Order, progress: Progress, agent: Agent) -> Agent:
     return target
 
 
-async def _ask(order: Order, progress: Progress, earlier: Earlier, agent: Agent) -> ModelTurn:
+async def _ask(order: Order, progress: Progress, agent: Agent) -> ModelTurn:
     """Ask the model, and save what it answers before anything is done about it."""
     turn = progress.head.turns + 1
-    if turn > order.limits.max_turns:
+    if turn - progress.turns_before > order.limits.max_turns:
         raise LimitExceeded(order.run_id, "max_turns", order.limits.max_turns)
     order.emit(TurnStarted(turn=turn, agent_name=agent.name))
     request = ModelRequest(
         run_id=order.run_id,
         agent_name=agent.name,
         instructions=await _instructions(order, agent),
-        entries=[*earlier.entries, *progress.entries],
+        entries=progress.transcript,
         tools=specs(agent),
         turn=turn,
         output_schema=None if agent.output is None else agent.output.json_schema(),
         context_state=progress.head.context_state,
     )
     answer = await respond(agent.model, request)
+    check_said(answer.entries, f"the answer of agent {agent.name!a}")
     progress.usage.input_tokens += answer.input_tokens
     progress.usage.output_tokens += answer.output_tokens
     progress.usage.requests += 1
@@ -125,6 +157,7 @@ async def _instructions(order: Order, agent: Agent) -> str:
     return await rendered if inspect.isawaitable(rendered) else rendered
 
 
-def _handed_back(order: Order, result: RunResult) -> RunResult:
+def _handed_back(order: Order, run: RunSnapshot) -> RunResult:
+    result = waiting(order, run)
     order.emit(RunInterrupted(result=result))
     return result

@@ -27,6 +27,7 @@ class Progress:
     Without a claim nothing is stored. Saves come one after another, also those of tools that run
     at once. ``waits_for`` and ``hands_over_to`` are what the head's interrupt and pending_handoff
     are, or become with a save on its way; ``is_ending`` says that a save completes the run.
+    ``earlier`` is the transcript before the run; ``turns_before`` of its turns count in no limit.
     """
 
     def __init__(
@@ -37,6 +38,8 @@ class Progress:
         self.entries = list(entries)
         self.usage = Usage.from_json(head.usage)
         self.claim = claim
+        self.earlier: list[Entry] = []
+        self.turns_before = 0
         self.waits_for = head.interrupt
         self.hands_over_to = head.pending_handoff
         self.is_ending = False
@@ -58,6 +61,11 @@ class Progress:
                     _entry.encode(entry, f"entries[{index}]")
             self.head = head
             self.entries += entries
+
+    @property
+    def transcript(self) -> list[Entry]:
+        """What the model is to see: what was before the run, and the run."""
+        return [*self.earlier, *self.entries]
 
     @property
     def pending(self) -> list[ToolCallEntry]:

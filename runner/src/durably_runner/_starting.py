@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import msgspec
 
 from durably import (
-    Claim,
     Entry,
     JsonValue,
     RevisionConflict,
@@ -20,8 +19,9 @@ from durably_runner._order import Order
 from durably_runner._progress import Progress
 from durably_runner.agents import find_agent
 from durably_runner.errors import RunExists
+from durably_runner.interrupts import check_decision, entries_of, is_recorded
 
-__all__ = ["Earlier", "Stored", "begin", "check_new", "find_stored", "load_earlier"]
+__all__ = ["Earlier", "Stored", "begin", "check_new", "find_stored", "load_earlier", "still_waits"]
 
 
 class Earlier(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +100,7 @@ async def begin(order: Order, stored: Stored | None, earlier: Earlier) -> Progre
     Raises:
         RevisionConflict: another worker was first.
         AgentNotFound: the run is with an agent that cannot be reached any more.
+        DecisionRefused: there is a decision, and the run does not wait for it.
     """
     if stored is None:
         head = RunHead(
@@ -107,26 +108,47 @@ async def begin(order: Order, stored: Stored | None, earlier: Earlier) -> Progre
             started_at=time.time(),
             context_state=earlier.context_state,
         )
-        return await _owned(order, head, [], order.inputs, None)
-    snapshot = stored.snapshot
-    find_agent(order.agent, snapshot.head.agent_name, order.run_id)
-    head = snapshot.head.replace(status="running", error=None)
+        _decided(order, head, [])
+        progress = _held(order, head, [], None)
+        await _take(progress, order.inputs, earlier)
+        return progress
+    run = stored.snapshot
+    find_agent(order.agent, run.head.agent_name, order.run_id)
+    decided = _decided(order, run.head, run.entries)
+    head = run.head.replace(status="running", error=None, interrupt=None)
     if stored.is_held:
-        return await _owned(order, head, snapshot.entries, [], snapshot)
-    return await _owned(order, head, [], snapshot.entries, None)
+        progress = _held(order, head, run.entries, run)
+        await _take(progress, decided, earlier)
+    else:
+        progress = _held(order, head, [], None)
+        await _take(progress, [*run.entries, *decided], earlier)
+    return progress
 
 
-async def _owned(
-    order: Order,
-    head: RunHead,
-    known: Sequence[Entry],
-    fresh: Sequence[Entry],
-    held: RunSnapshot | None,
+def _decided(order: Order, head: RunHead, entries: Sequence[Entry]) -> list[Entry]:
+    """Return what a decision that is to be recorded adds to the run."""
+    decision = order.decision
+    if decision is None or is_recorded(decision, entries):
+        return []
+    check_decision(decision, order.run_id, head.interrupt)
+    return entries_of(decision)
+
+
+def still_waits(order: Order, run: RunSnapshot) -> bool:
+    """Whether a run waits for a person who has not decided."""
+    if run.head.interrupt is None:
+        return False
+    return order.decision is None or is_recorded(order.decision, run.entries)
+
+
+def _held(
+    order: Order, head: RunHead, known: Sequence[Entry], held: RunSnapshot | None
 ) -> Progress:
     checkpointer = None if order.checkpoint is None else order.checkpoint.checkpointer
-    claim: Claim | None = None
-    if checkpointer is not None:
-        claim = checkpointer.hold(order.run_id, held)
-    progress = Progress(order.run_id, head, known, claim)
+    claim = None if checkpointer is None else checkpointer.hold(order.run_id, held)
+    return Progress(order.run_id, head, known, claim)
+
+
+async def _take(progress: Progress, fresh: Sequence[Entry], earlier: Earlier) -> None:
+    progress.earlier = earlier.entries
     await progress.save(fresh)
-    return progress

@@ -9,6 +9,11 @@
     ├── AgentNotFound        LookupError   a stored run's agent that is in the graph no more
     ├── InvalidOutput        ValueError    a final answer that is not of the agent's output_type
     ├── OutputNotStored      LookupError   an output that JSON could not hold, and so is gone
+    ├── DecisionRefused      ValueError    a decision about something else than what is asked
+    ├── Declined             PermissionError  what a tool raises for a call a person declined
+    ├── ConversationState    RuntimeError  a conversation that cannot do this where it stands
+    ├── AgentNotAttached     LookupError   a session that no agent was attached to
+    ├── DirectoryInUse       RuntimeError  a directory that another engine has
     ├── LimitExceeded        RuntimeError  a run that reached one of its limits
     └── RetryableModelError  ConnectionError  raised by a model that may be asked again later
 """
@@ -16,7 +21,12 @@
 from durably import DurablyError
 
 __all__ = [
+    "AgentNotAttached",
     "AgentNotFound",
+    "ConversationState",
+    "DecisionRefused",
+    "Declined",
+    "DirectoryInUse",
     "InvalidAgent",
     "InvalidOptions",
     "InvalidOutput",
@@ -77,6 +87,48 @@ class OutputNotStored(DurablyError, LookupError):
             hint="Give the agent an output_type, or return JSON from its output_validator",
         )
         self.run_id = run_id
+
+
+class DecisionRefused(DurablyError, ValueError):
+    """A decision that is not about what the run waits for; nothing ran, nothing was changed."""
+
+    def __init__(self, run_id: str, call_id: str, reason: str) -> None:
+        super().__init__(
+            f"the decision about call {call_id!a} of run {run_id!a} was refused: {reason}",
+            hint="Make it from what the run waits for: Decision.on(result.interrupt, ...)",
+        )
+        self.run_id = run_id
+        self.call_id = call_id
+
+
+class Declined(DurablyError, PermissionError):
+    """A person declined the call; the model is told so."""
+
+
+class ConversationState(DurablyError, RuntimeError):
+    """The conversation stands where this cannot be done; nothing was."""
+
+
+class AgentNotAttached(DurablyError, LookupError):
+    """The engine has no agent for a session that is in its catalog."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"session {session_id!a} has no agent in this engine",
+            hint="Behaviour is never stored: await engine.attach(session_id, agent) first",
+        )
+        self.session_id = session_id
+
+
+class DirectoryInUse(DurablyError, RuntimeError):
+    """Another engine has the directory; it is free again when that one is closed, or killed."""
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(
+            f"another engine uses the directory {directory!a}",
+            hint="A local engine is for one process at a time: close the other one",
+        )
+        self.directory = directory
 
 
 class LimitExceeded(DurablyError, RuntimeError):

@@ -1,10 +1,11 @@
 """What a run tells while it goes on; see ``Runner.stream``."""
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import msgspec
 
-from durably import ToolCallEntry, ToolResultEntry
+from durably import Entry, ToolCallEntry, ToolResultEntry
 from durably_runner.models import ModelTurn
 from durably_runner.results import RunResult
 
@@ -15,6 +16,8 @@ __all__ = [
     "RunCompleted",
     "RunInterrupted",
     "RunStarted",
+    "Steered",
+    "ThreadSaved",
     "ToolFinished",
     "ToolStarted",
     "TurnStarted",
@@ -67,6 +70,19 @@ class HandedOver(_Event, frozen=True, kw_only=True):
     to_agent: str
 
 
+class Steered(_Event, frozen=True, kw_only=True):
+    """Messages from outside joined the transcript, and are saved."""
+
+    entries: Sequence[Entry]
+
+
+class ThreadSaved(_Event, frozen=True, kw_only=True):
+    """A snapshot of the thread was saved, as number ``seq``, in a ``status`` of its own."""
+
+    seq: int
+    status: str
+
+
 class RunCompleted(_Event, frozen=True, kw_only=True):
     """The run is over, and stored wherever it was to be; always the last event."""
 
@@ -86,6 +102,8 @@ Event: TypeAlias = (
     | ToolStarted
     | ToolFinished
     | HandedOver
+    | Steered
+    | ThreadSaved
     | RunCompleted
     | RunInterrupted
 )

@@ -4,11 +4,11 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
-from durably import Checkpointer, RunSnapshot
+from durably import Checkpointer, CheckpointSaver, RunSnapshot
 from durably.checks import check_count, check_id, check_seconds
 from durably_runner.errors import InvalidOptions
 
-__all__ = ["CheckpointOptions", "IfRunExists", "RunLimits"]
+__all__ = ["CheckpointOptions", "IfRunExists", "RunLimits", "ThreadOptions"]
 
 IfRunExists: TypeAlias = Literal["resume", "restart", "fail", "resume_only"]
 
@@ -62,8 +62,29 @@ class CheckpointOptions(msgspec.Struct, frozen=True):
             raise InvalidOptions(f"resume_from contradicts if_run_exists={self.if_run_exists}")
 
 
+class ThreadOptions(msgspec.Struct, frozen=True):
+    """In which thread snapshots of the conversation are saved, and when.
+
+    The one at the start of a turn comes after steering and before the model is asked; the one at
+    its end once every call has its result. A run that ends or waits for a person ends its turn.
+
+    Raises:
+        InvalidId: ``thread_id`` is not legal as an id.
+    """
+
+    saver: CheckpointSaver
+    thread_id: str
+    save_on_turn_start: bool = False
+    save_on_turn_end: bool = True
+
+    def __post_init__(self) -> None:
+        check_id("thread", self.thread_id)
+
+
 class RunLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How far one run may go: model calls in all, and seconds for this call of it.
+
+    A run of a ``Conversation`` counts its own model calls alone.
 
     Raises:
         InvalidLimit: one is not a number of at least 1, or of more than 0 seconds.

@@ -4,19 +4,18 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
-from durably import Entry, Session
+from durably import Session
 from durably.logstore import new_key
 from durably_runner._loop import execute
-from durably_runner._order import Order, inputs
+from durably_runner._order import Input, Order, inputs
 from durably_runner.agents import Agent
 from durably_runner.events import Event
-from durably_runner.options import CheckpointOptions, RunLimits
+from durably_runner.interrupts import Decision
+from durably_runner.options import CheckpointOptions, RunLimits, ThreadOptions
 from durably_runner.results import RunResult
 from durably_runner.usage import Usage
 
 __all__ = ["Runner"]
-
-Input = str | Entry | list[Entry] | tuple[Entry, ...]
 
 
 class Runner:
@@ -30,6 +29,8 @@ class Runner:
         session: Session | None = None,
         session_id: str | None = None,
         checkpoint: CheckpointOptions | None = None,
+        thread: ThreadOptions | None = None,
+        decision: Decision | None = None,
         deps: Any = None,  # noqa: ANN401 - the application's
         limits: RunLimits | None = None,
         parent_usage: Usage | None = None,
@@ -44,6 +45,11 @@ class Runner:
         new input is ignored by a run that exists. When a run is completed, it is first stored as
         such, then appended to the session, and only then, with ``delete_on_success``, its
         checkpoint goes. A run that is interrupted is never appended to the session.
+
+        A tool that raises ``Interrupt`` hands the run to a person: the result says what it waits
+        for, and issuing the call again returns the same and runs nothing, until there is a
+        ``decision`` about it. With a ``thread`` snapshots of the whole conversation are saved as
+        its options say.
 
         ``deps`` go to the tools and are never stored. ``parent_usage`` is told what the whole run
         used once it is completed, also by a replay.
@@ -64,6 +70,7 @@ class Runner:
             InvalidAgent: the agents cannot work together.
             AgentNotFound: the run is with an agent that cannot be reached any more.
             InvalidOutput: the final answer is not of the agent's ``output_type``.
+            DecisionRefused: the decision is about something else than what the run waits for.
             LimitExceeded: the run reached one of its limits.
             TimeoutError: the time-out of ``limits`` passed.
         """
@@ -74,6 +81,8 @@ class Runner:
             session=session,
             session_id=session_id,
             checkpoint=checkpoint,
+            thread=thread,
+            decision=decision,
             deps=deps,
             limits=limits,
             parent_usage=parent_usage,
@@ -88,6 +97,8 @@ class Runner:
         session: Session | None = None,
         session_id: str | None = None,
         checkpoint: CheckpointOptions | None = None,
+        thread: ThreadOptions | None = None,
+        decision: Decision | None = None,
         deps: Any = None,  # noqa: ANN401 - the application's
         limits: RunLimits | None = None,
         parent_usage: Usage | None = None,
@@ -106,6 +117,8 @@ class Runner:
             session=session,
             session_id=session_id,
             checkpoint=checkpoint,
+            thread=thread,
+            decision=decision,
             deps=deps,
             limits=limits,
             parent_usage=parent_usage,
@@ -130,6 +143,8 @@ def _order(
     session: Session | None,
     session_id: str | None,
     checkpoint: CheckpointOptions | None,
+    thread: ThreadOptions | None,
+    decision: Decision | None,
     deps: object,
     limits: RunLimits | None,
     parent_usage: Usage | None,
@@ -144,6 +159,8 @@ def _order(
         deps=deps,
         limits=RunLimits() if limits is None else limits,
         parent_usage=parent_usage,
+        thread=thread,
+        decision=decision,
         emit=emit,
     )
 

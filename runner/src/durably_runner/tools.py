@@ -10,8 +10,9 @@ import msgspec
 import pydantic
 from typing_extensions import TypedDict
 
-from durably import JsonObject, ToolCallEntry
-from durably_runner.errors import InvalidAgent
+from durably import JsonObject, JsonValue, ToolCallEntry
+from durably_runner.errors import Declined, InvalidAgent
+from durably_runner.interrupts import Decision, Interrupt
 from durably_runner.models import ToolSpec
 from durably_runner.usage import Usage
 
@@ -32,7 +33,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     ``deps`` is what the caller of the run gave, and is never stored. ``usage`` is the run's own:
     give it to a nested run as ``parent_usage``. ``idempotency_key`` is the same whenever this very
-    call of this run is executed again, and of no other call: tools run at least once.
+    call of this run is executed again, and of no other call: tools run at least once. ``decision``
+    is what a person decided about this tool with these arguments; see ``require_decision``.
     """
 
     deps: Any
@@ -43,6 +45,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     occurrence: int
     turn: int
     usage: Usage
+    decision: Decision | None = None
 
     @property
     def call_id(self) -> str:
@@ -54,6 +57,23 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """32 hexadecimal characters, from run_id, call_id and the call's occurrence."""
         identity = msgspec.json.encode([self.run_id, self.call_id, self.occurrence])
         return blake2b(identity, digest_size=16).hexdigest()
+
+    def require_decision(self, reason: str, data: JsonValue = None) -> Decision:
+        """Return the decision that approved this very call; to be called before any side effect.
+
+        It is bound to the tool and its arguments, and is good for one call. Where there is none
+        the run is handed to a person, with the reason and the data.
+
+        Raises:
+            Interrupt: nobody decided yet; let it pass.
+            Declined: a person declined the call; let it pass, and the model is told.
+        """
+        if self.decision is None:
+            raise Interrupt(reason, data)
+        if not self.decision.approved:
+            note = f": {self.decision.note}" if self.decision.note else ""
+            raise Declined(f"{self.decision.decided_by} declined this{note}")
+        return self.decision
 
 
 class Tool(msgspec.Struct, Generic[P, R], frozen=True, kw_only=True, eq=False):

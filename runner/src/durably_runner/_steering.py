@@ -1,0 +1,32 @@
+"""Messages that wait for the next turn of a run under way."""
+
+from collections import deque
+from collections.abc import Sequence
+
+from durably import Entry
+
+__all__ = ["Steering"]
+
+
+class Steering:
+    """A queue of messages; ``takes_all`` says whether one turn takes all of them, or one."""
+
+    def __init__(self, *, takes_all: bool = True) -> None:
+        self._queue: deque[Sequence[Entry]] = deque()
+        self._takes_all = takes_all
+
+    def add(self, message: Sequence[Entry]) -> None:
+        """Put a message at the end."""
+        self._queue.append(message)
+
+    def next(self) -> list[Sequence[Entry]]:
+        """Return the messages of the next turn; they stay in the queue until they are dropped."""
+        return list(self._queue) if self._takes_all else list(self._queue)[:1]
+
+    def drop(self, messages: Sequence[Sequence[Entry]]) -> None:
+        """Remove messages that were taken, and are saved."""
+        for message in messages:
+            self._queue.remove(message)
+
+    def __bool__(self) -> bool:
+        return bool(self._queue)

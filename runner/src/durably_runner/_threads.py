@@ -1,0 +1,82 @@
+"""Snapshots of a thread, saved as a run goes on."""
+
+import msgspec
+
+from durably import JsonObject, Migrators, RunHead, StateSnapshot
+from durably_runner._order import Order
+from durably_runner._progress import Progress
+from durably_runner.events import ThreadSaved
+
+__all__ = ["ensure_saved", "head_of", "migrated", "save_turn_end", "save_turn_start", "state_of"]
+
+OURS = "durably_runner"
+"""Under this name ``extra`` holds what a snapshot has no field for."""
+
+
+def state_of(progress: Progress, *, version: int, status: str, extra: JsonObject) -> StateSnapshot:
+    """Return a run and what was before it as a snapshot."""
+    head = progress.head
+    ours = {"agent_name": head.agent_name, "context_state": head.context_state}
+    return StateSnapshot(
+        version=version,
+        status=status,
+        messages=progress.transcript,
+        turn=head.turns,
+        usage=progress.usage.as_json(),
+        interrupt=head.interrupt,
+        pending_handoff=head.pending_handoff,
+        extra={**extra, OURS: ours},
+    )
+
+
+def head_of(state: StateSnapshot, agent_name: str) -> RunHead:
+    """Return where a snapshot stands; ``agent_name`` is who it is with if it says nothing."""
+    ours = state.extra.get(OURS, {})
+    return RunHead(
+        agent_name=ours.get("agent_name", agent_name),
+        usage=state.usage,
+        turns=state.turn,
+        interrupt=state.interrupt,
+        context_state=ours.get("context_state"),
+        pending_handoff=state.pending_handoff,
+    )
+
+
+def migrated(state: StateSnapshot, migrators: Migrators, place: str) -> StateSnapshot:
+    """Return a snapshot at the version of the migrators.
+
+    Raises:
+        SchemaTooNew: it is of a later one.
+        MigrationError: a step is missing, or failed.
+    """
+    fields = {**msgspec.to_builtins(state), "version": state.version}
+    return msgspec.convert(migrators.migrate(fields, place=place), StateSnapshot)
+
+
+async def save_turn_start(order: Order, progress: Progress, *, must_save: bool) -> None:
+    """Save a snapshot before the model is asked, if the thread wants one or it must be."""
+    if order.thread is not None and (must_save or order.thread.save_on_turn_start):
+        await _save(order, progress, "running")
+
+
+async def save_turn_end(order: Order, progress: Progress, *, status: str | None = None) -> None:
+    """Save a snapshot if the thread wants one after a turn."""
+    if order.thread is not None and order.thread.save_on_turn_end:
+        await _save(order, progress, progress.head.status if status is None else status)
+
+
+async def ensure_saved(order: Order, progress: Progress) -> None:
+    """Save a snapshot of a run that waits, unless the thread's last one says so already."""
+    if order.thread is None or not order.thread.save_on_turn_end:
+        return
+    latest = await order.thread.saver.latest(order.thread.thread_id)
+    if latest is None or latest.snapshot.interrupt != progress.head.interrupt:
+        await _save(order, progress, "interrupted")
+
+
+async def _save(order: Order, progress: Progress, status: str) -> None:
+    if order.thread is None:
+        return
+    state = state_of(progress, version=order.state_version, status=status, extra=order.extra)
+    seq = await order.thread.saver.append(order.thread.thread_id, state)
+    order.emit(ThreadSaved(seq=seq, status=status))

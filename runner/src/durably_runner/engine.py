@@ -1,0 +1,221 @@
+"""``Engine``: sessions by id, over the catalog of one storage."""
+
+import contextlib
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import durably
+from durably import SessionExists, SessionId, Storage
+from durably.history import HistoryFilter, HistoryPage
+from durably.logstore import new_key
+from durably_runner._lock import DirectoryLock
+from durably_runner._order import Input
+from durably_runner.agents import Agent, reachable
+from durably_runner.errors import AgentNotAttached
+from durably_runner.interrupts import Decision
+from durably_runner.options import CheckpointOptions, IfRunExists, RunLimits
+from durably_runner.results import RunResult
+from durably_runner.runner import Runner
+
+__all__ = ["Engine", "EngineSession"]
+
+
+class Engine:
+    """Creates sessions, and resumes those that are in the catalog.
+
+    Without a storage it is volatile: its sessions go with it. A storage that is given stays open;
+    ``Engine.local`` keeps its sessions in a directory. What a session does comes from the agent
+    attached to it in this engine, never from what is stored.
+    """
+
+    def __init__(self, storage: Storage | None = None) -> None:
+        self._storage = durably.open("memory://") if storage is None else storage
+        self._owns_storage = storage is None
+        self._lock: DirectoryLock | None = None
+        self._agents: dict[str, Agent] = {}
+
+    @classmethod
+    def local(cls, directory: str | os.PathLike[str]) -> Self:
+        """Return an engine whose sessions are kept in a directory, made if it is not there.
+
+        It is for one process at a time, and needs durably-sqlite.
+
+        Raises:
+            DirectoryInUse: another engine has it; it is free once that is closed, or killed.
+            BackendNotInstalled: durably-sqlite is not there.
+        """
+        folder = Path(directory).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = DirectoryLock.take(folder)
+        try:
+            engine = cls(durably.open(f"sqlite:///{quote(str(folder / 'sessions.db'))}"))
+        except BaseException:
+            lock.release()
+            raise
+        engine._owns_storage = True
+        engine._lock = lock
+        return engine
+
+    @property
+    def storage(self) -> Storage:
+        """Where everything is kept."""
+        return self._storage
+
+    def create(self, agent: Agent) -> "EngineSession":
+        """Return a new session; nothing is stored before its first async operation.
+
+        Raises:
+            InvalidAgent: the agents cannot work together.
+        """
+        reachable(agent)
+        session_id = SessionId(new_key())
+        self._agents[session_id] = agent
+        return EngineSession(self._storage, session_id, agent, is_new=True)
+
+    async def attach(self, session_id: str, agent: Agent) -> None:
+        """Say which agent a session of the catalog is with, in place of one attached before.
+
+        Raises:
+            SessionNotFound: it is not in the catalog; records of it alone do not count.
+            InvalidAgent: the agents cannot work together.
+        """
+        reachable(agent)
+        await self._storage.catalog.get(session_id)
+        self._agents[session_id] = agent
+
+    async def resume(self, session_id: str) -> "EngineSession":
+        """Return a session of the catalog, with the agent attached to it.
+
+        Raises:
+            SessionNotFound: it is not in the catalog; records of it alone do not count.
+            AgentNotAttached: it was neither created by this engine nor attached to an agent.
+        """
+        info = await self._storage.catalog.get(session_id)
+        agent = self._agents.get(session_id)
+        if agent is None:
+            raise AgentNotAttached(session_id)
+        return EngineSession(self._storage, info.session_id, agent, is_new=False)
+
+    async def aclose(self) -> None:
+        """Close the storage, unless it was given, and give the directory free."""
+        try:
+            if self._owns_storage:
+                await self._storage.aclose()
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+class EngineSession:
+    """One session of an engine; it is in the catalog from its first async operation on."""
+
+    def __init__(
+        self, storage: Storage, session_id: SessionId, agent: Agent, *, is_new: bool
+    ) -> None:
+        self._storage = storage
+        self._session_id = session_id
+        self._agent = agent
+        self._is_new = is_new
+
+    @property
+    def session_id(self) -> SessionId:
+        """The id to resume it by."""
+        return self._session_id
+
+    async def send(
+        self,
+        message: Input,
+        *,
+        run_id: str | None = None,
+        deps: Any = None,  # noqa: ANN401 - the application's
+        limits: RunLimits | None = None,
+    ) -> RunResult:
+        """Say something, and run the agent; the run joins the session when it is completed.
+
+        With a ``run_id`` the same call may be issued again, whatever became of the first.
+
+        Raises:
+            What ``Runner.run`` raises.
+        """
+        await self._store()
+        return await Runner.run(
+            self._agent,
+            message,
+            session=self._storage.sessions,
+            session_id=self._session_id,
+            checkpoint=self._checkpoint(new_key() if run_id is None else run_id, "resume"),
+            deps=deps,
+            limits=limits,
+        )
+
+    async def resume(
+        self,
+        run_id: str,
+        decision: Decision | None = None,
+        *,
+        deps: Any = None,  # noqa: ANN401 - the application's
+        limits: RunLimits | None = None,
+    ) -> RunResult:
+        """Go on with a run that was cut off, or that waits for a person who decided now.
+
+        Raises:
+            RunNotFound: there is no such run.
+            DecisionRefused: the decision is about something else.
+            What else ``Runner.run`` raises.
+        """
+        return await Runner.run(
+            self._agent,
+            [],
+            session=self._storage.sessions,
+            session_id=self._session_id,
+            checkpoint=self._checkpoint(run_id, "resume_only"),
+            decision=decision,
+            deps=deps,
+            limits=limits,
+        )
+
+    async def history(
+        self,
+        *,
+        limit: int = 100,
+        after: str | None = None,
+        types: HistoryFilter | None = "messages",
+    ) -> HistoryPage:
+        """Read a page of what was said, as ``sessions.history`` does."""
+        await self._store()
+        sessions = self._storage.sessions
+        return await sessions.history(self._session_id, limit=limit, after=after, types=types)
+
+    async def pages(
+        self, *, limit: int = 100, types: HistoryFilter | None = "messages"
+    ) -> AsyncIterator[HistoryPage]:
+        """Walk over all of it, page after page, as ``sessions.pages`` does."""
+        await self._store()
+        async for page in self._storage.sessions.pages(self._session_id, limit=limit, types=types):
+            yield page
+
+    def _checkpoint(self, run_id: str, policy: IfRunExists) -> CheckpointOptions:
+        checkpointer = self._storage.checkpointer
+        return CheckpointOptions(checkpointer, run_id, policy, delete_on_success=True)
+
+    async def _store(self) -> None:
+        """Put a new session into the catalog."""
+        if self._is_new:
+            with contextlib.suppress(SessionExists):  # by a call that was cancelled
+                await self._storage.catalog.create(self._session_id)
+            self._is_new = False
