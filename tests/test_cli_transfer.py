@@ -231,12 +231,20 @@ def test_nothing_of_an_export_reaches_a_terminal(path):
     assert "an export is not for a terminal" in told.stdout
 
 
-def test_progress_is_shown_on_a_terminal(tmp_path, path):
-    """There is a bar over the logs; what is printed in the end is the same."""
-    told = on_a_terminal("copy", url(path), url(tmp_path / "b.db"))
+@pytest.mark.parametrize(
+    ("command", "options", "bar", "last"),
+    [
+        ("copy", ["sqlite://"], "logs, ", "7 logs, 11 records stored"),
+        ("prune", ["--keep-last", "1", "--yes"], "sessions, ", "removed 3 sessions of 4"),
+        ("rm", ["plain", "empty", "--yes"], "sessions, ", "removed 2 sessions"),
+    ],
+)
+def test_progress_is_shown_on_a_terminal(path, command, options, bar, last):
+    """There is a bar over what goes one by one; what is printed in the end is the same."""
+    told = on_a_terminal(command, url(path), *options)
     assert told.returncode == 0
-    assert "logs, " in told.stdout
-    assert "7 logs, 11 records stored" in told.stdout
+    assert bar in told.stdout.split("a second, left")[-2]
+    assert last in told.stdout
 
 
 BROKEN = {

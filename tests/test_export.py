@@ -21,9 +21,9 @@ from durably import (
     StateSnapshot,
     Storage,
 )
+from durably._paging import PORTION_RECORDS
 from durably.export import is_export
 from durably.logstore import ALL, LogId
-from durably.transfer import READ_AT_ONCE
 from exports import STRANGE, digest, fill, lines, plant_strange
 from faults import Metered
 
@@ -127,7 +127,7 @@ async def test_progress_names_each_log(storage, other):
 
 async def test_a_long_log_is_read_in_parts(place, storage):
     """No read gives more than a page of records, and each record is read once."""
-    for number in range(3 * READ_AT_ONCE + 5):
+    for number in range(3 * PORTION_RECORDS + 5):
         await storage.sessions.append("s", said(f"{number}"), run_id=f"r{number}")
 
     class Paged(Metered):
@@ -141,30 +141,32 @@ async def test_a_long_log_is_read_in_parts(place, storage):
     paged = Paged(place.log_store())
     async with Storage(paged) as counted:
         found = await lines(counted)
-    assert paged.most == READ_AT_ONCE
-    assert paged.records == 3 * READ_AT_ONCE + 5 == len(found) - 3
+    assert paged.most == PORTION_RECORDS
+    assert paged.records == 3 * PORTION_RECORDS + 5 == len(found) - 3
 
 
 async def test_what_is_appended_meanwhile_is_not_in_it(place, storage):
     """A log is exported as it was when its first line was read."""
-    for number in range(READ_AT_ONCE + 1):
+    for number in range(PORTION_RECORDS + 1):
         await storage.sessions.append("s", said("a"), run_id=f"r{number}")
     reader = Interposing(place.log_store())
     reader.interpose("read", 3, lambda: storage.sessions.append("s", said("late"), run_id="late"))
     before = await lines(storage)
     async with Storage(reader) as counted:
         assert await lines(counted) == before
-    assert len(await storage.sessions.segments("s")) == READ_AT_ONCE + 2
+    assert len(await storage.sessions.segments("s")) == PORTION_RECORDS + 2
 
 
 @pytest.mark.parametrize("change", ["rewound", "deleted"])
 async def test_a_log_that_shrinks_meanwhile_is_a_conflict(place, storage, change):
     """A log that was rewound or deleted between two parts is no export that looks whole."""
-    for number in range(READ_AT_ONCE + 1):
+    for number in range(PORTION_RECORDS + 1):
         await storage.sessions.append("s", said("a"), run_id=f"r{number}")
 
     async def meddle():
-        await storage.sessions.rewind("s", keep_entries=0 if change == "deleted" else READ_AT_ONCE)
+        await storage.sessions.rewind(
+            "s", keep_entries=0 if change == "deleted" else PORTION_RECORDS
+        )
 
     reader = Interposing(place.log_store())
     reader.interpose("read", 3, meddle)
@@ -176,7 +178,7 @@ async def test_a_log_that_shrinks_meanwhile_is_a_conflict(place, storage, change
 async def test_what_is_evicted_meanwhile_is_a_conflict(place, storage):
     """A thread that loses snapshots between two parts is no export that looks whole."""
     saver = storage.checkpoint_saver()
-    for number in range(READ_AT_ONCE + 1):
+    for number in range(PORTION_RECORDS + 1):
         await saver.append("t", StateSnapshot(turn=number))
 
     async def meddle():

@@ -21,8 +21,11 @@ from durably.logstore import Log, LogId, LogStore, Range, Record
 
 __all__ = ["read_last", "read_page"]
 
-FIRST_SCAN, LARGEST_SCAN = 32, 1024
+FIRST_SCAN, LARGEST_SCAN = 8, 1024
 """Entries that a scan asks for at once, unless those before were so large that it asks for less."""
+
+GROWTH = 4
+"""How many times as many a scan asks for when it goes on."""
 
 _MESSAGES = (InputEntry, AssistantTextEntry)
 
@@ -44,7 +47,7 @@ async def read_page(
     page = _Page(log, limit, cursor)
     page.take(stored.records)
     while page.wants_more and types is not None:
-        asked = page.affordable(2 * asked)
+        asked = page.affordable(GROWTH * asked)
         stored = await store.read(log, _span(page.cursor, asked, page.records_left))
         check_current(cursor, log.id, None if stored is None else stored.state)
         page.take(stored.records if stored else ())

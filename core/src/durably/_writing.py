@@ -6,14 +6,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from durably._paging import PORTION_BYTES, Portions
 from durably._retry import until_unchallenged
 from durably.errors import CopyConflict, RevisionConflict
 from durably.logstore import Applied, Batch, LogId, LogState, LogStore, NewRecord, Range, Record
 
 __all__ = ["UNFINISHED", "Described", "Place", "Writer", "described"]
-
-LARGEST_BATCH = 4 * 1024 * 1024
-"""Bytes after which a batch ends."""
 
 
 class Described(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +37,7 @@ def described(state: LogState) -> Described:
 
 
 class Place(NamedTuple):
-    """What a record is known by without its data, which is not compared."""
+    """What a record is known by without its data."""
 
     key: str
     entry_count: int
@@ -59,6 +57,7 @@ class Writer:
         self._log = log
         self._described = described
         self._places: list[Place] = []
+        self._seqs: list[int] = []
         self._revision = 0
         self._head: bytes | None = None
         self._created_at: float | None = None
@@ -76,13 +75,15 @@ class Writer:
         if described.created_at is not None:
             head = described.head if log.kind == "session" else UNFINISHED
             batch = Batch(head=head, at=described.created_at)
-            await writer._append(batch, [], unless=lambda: writer._revision != 0)
+            await writer._append(batch, [], after=0, unless=lambda: writer._revision != 0)
         return writer
 
     async def look(self) -> None:
         """See what is there now."""
         found = await self._store.read(self._log, Range(with_data=False))
-        self._places = [] if found is None else [Place.of(record) for record in found.records]
+        records = () if found is None else found.records
+        self._places = [Place.of(record) for record in records]
+        self._seqs = [record.seq for record in records]
         self._revision = 0 if found is None else found.state.revision
         self._head = None if found is None else found.state.head
         self._created_at = None if found is None else found.state.created_at
@@ -93,21 +94,26 @@ class Writer:
         """How many records there are."""
         return len(self._places)
 
-    def skip(self, places: Sequence[Place]) -> int:
-        """Return how many of a log's records, from the first on, are there already.
+    def stored(self, *, after: int) -> Portions:
+        """Give what was there when it was looked at last, after so many of the log's records."""
+        return Portions(self._store, self._log, after=self._seqs[after] - 1)
+
+    def skip(self, places: Sequence[Place], *, after: int = 0) -> int:
+        """Return how many of a log's records that come after so many others are there already.
 
         A log that has all of them and more has grown since; its head is left as it is. What is
         there before the first of a thread was evicted from where they come from.
 
         Raises:
-            CopyConflict: what is there is not the beginning of them.
+            CopyConflict: others are there in their place.
         """
-        if self._log.kind == "thread" and places and places[0] in self._places:
-            self._places = self._places[self._places.index(places[0]) :]
-        both = min(len(places), self.there)
-        if list(places[:both]) != self._places[:both] or self._is_another(both):
+        if self._log.kind == "thread" and not after and places and places[0] in self._places:
+            first = self._places.index(places[0])
+            self._places, self._seqs = self._places[first:], self._seqs[first:]
+        there = self._places[after : after + len(places)]
+        if list(places[: len(there)]) != there or self._is_another(after + len(there)):
             raise CopyConflict(self._log)
-        return both
+        return len(there)
 
     def _is_another(self, known: int) -> bool:
         """Whether a log of which no record is known was created as another one."""
@@ -118,16 +124,20 @@ class Writer:
         """Append records, with the times they have, that come after so many others.
 
         Raises:
-            CopyConflict: somebody wrote something else there meanwhile.
+            CopyConflict: somebody wrote something else there meanwhile, or removed some of it.
         """
-        places = self._places[:after]
+        done = 0
         for batch in _batches(records):
-            done = len(places) - after
-            places = places + [Place.of(one) for one in records[done : done + len(batch.records)]]
-            await self._append(batch, places)
+            places = [Place.of(one) for one in records[done : done + len(batch.records)]]
+            await self._append(batch, places, after=after + done)
+            done += len(places)
 
     async def finish(self, count: int) -> None:
-        """Set the head of a log that is to have so many records, unless it has a later one."""
+        """Set the head of a log that is to have so many records, unless it has a later one.
+
+        Raises:
+            CopyConflict: somebody removed some of them meanwhile.
+        """
         head, at = self._described.head, self._described.updated_at
         if head is None or at is None:
             return
@@ -136,7 +146,7 @@ class Writer:
             is_there = (self._head, self._updated_at) == (head, at)
             return self.there > count or is_there or self._has_gone_on(at)
 
-        await self._append(Batch(head=head, at=at), self._places, unless=is_settled)
+        await self._append(Batch(head=head, at=at), [], after=count, unless=is_settled)
 
     def _has_gone_on(self, at: float) -> bool:
         """Whether the log was complete before, and was changed after a time."""
@@ -144,26 +154,37 @@ class Writer:
         return is_complete and self._updated_at is not None and self._updated_at > at
 
     async def _append(
-        self, batch: Batch, wanted: list[Place], *, unless: Callable[[], bool] = lambda: False
+        self,
+        batch: Batch,
+        places: Sequence[Place],
+        *,
+        after: int,
+        unless: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Append what makes it the records wanted, ``unless`` what others wrote settles it."""
+        """Append what comes after so many records, ``unless`` what others wrote settles it."""
 
         async def attempt() -> Applied | None:
             if unless():
                 return None
+            if self.there < after:
+                raise CopyConflict(self._log)
+            self.skip(places, after=after)
             change = msgspec.structs.replace(batch, expected_revision=self._revision)
             try:
                 return await self._store.append(self._log, change)
             except RevisionConflict:
+                wanted = [*self._places[:after], *places]
                 await self.look()
                 self.skip(wanted)
+                if self._revision == 0:  # it was removed, and with it when it was created
+                    raise CopyConflict(self._log) from None
                 raise
 
         applied = await until_unchallenged(attempt)
         if applied is None:
             return
         self._revision = applied.revision
-        self._places = max(wanted, self._places, key=len)
+        self._places += places[self.there - after :]
         self._head = self._head if batch.head is None else batch.head
         self._updated_at = batch.at
         self._has_changed = True
@@ -176,7 +197,7 @@ def _batches(records: Iterable[Record]) -> Iterator[Batch]:
         size = 0
         for record in group:
             data = record.data or b""
-            if batch and size + len(data) > LARGEST_BATCH:
+            if batch and size + len(data) > PORTION_BYTES:
                 yield Batch(records=tuple(batch), at=at)
                 batch, size = [], 0
             batch.append(NewRecord(key=record.key, entry_count=record.entry_count, data=data))

@@ -7,19 +7,18 @@ head has nothing that could be kept, and is left out.
 """
 
 import base64
-from collections.abc import AsyncIterator, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 import msgspec
 
-from durably._paging import all_logs
+from durably._incoming import Incoming, Line
+from durably._paging import Portions, all_logs
 from durably._raw import join_object
-from durably._writing import Described, Place, Writer, described
-from durably.checks import MAX_COUNT, check_seconds
+from durably._writing import Described, described
 from durably.codec import decode_with
-from durably.errors import CopyConflict, InvalidExport, InvalidId, InvalidLimit
-from durably.logstore import LogId, LogStore, NewRecord, Range, Record
-from durably.transfer import KINDS, READ_AT_ONCE, Copied, Progress, check_kinds
+from durably.errors import CopyConflict, InvalidExport
+from durably.logstore import LogId, LogState, LogStore, Record
+from durably.transfer import Copied, Progress, check_kinds
 
 __all__ = ["FORMAT", "export_lines", "import_lines", "is_export"]
 
@@ -34,25 +33,9 @@ class _Preamble(msgspec.Struct, frozen=True):
     format: int
 
 
-class _Line(msgspec.Struct, frozen=True):
-    """A line of any sort; one that names a log has a ``kind``, the last one ``end``."""
-
-    end: int | None = None
-    kind: str | None = None
-    id: str = ""
-    head: msgspec.Raw = msgspec.Raw()
-    created_at: float | None = None
-    updated_at: float | None = None
-    key: str = ""
-    entries: int = 0
-    at: float = 0.0
-    data: msgspec.Raw = msgspec.Raw()
-    base64: str | None = None
-
-
 _encoder = msgspec.json.Encoder()
 _preamble = msgspec.json.Decoder(_Preamble)
-_line = msgspec.json.Decoder(_Line)
+_line = msgspec.json.Decoder(Line)
 _raw = msgspec.json.Decoder(msgspec.Raw)
 
 
@@ -82,23 +65,22 @@ async def _chosen(store: LogStore, kind: str, ids: Sequence[str] | None) -> Asyn
 
 async def _log_lines(store: LogStore, log: LogId, progress: Progress) -> AsyncIterator[bytes]:
     """Give the lines of one log, as it is when the first of them is read."""
-    first = await store.read(log, Range(limit=READ_AT_ONCE))
-    if first is None or (first.state.head is None and not first.state.record_count):
-        return
-    yield _describe(log, described(first.state))
-    until, count, records = first.state.next_seq - 1, 0, first.records
-    while True:
-        for record in records:
-            yield _record(record)
-        count += len(records)
-        if len(records) < READ_AT_ONCE:
-            break
-        span = Range(after=records[-1].seq, until=until, limit=READ_AT_ONCE)
-        part = await store.read(log, span)
-        if part is None or part.state.epoch != first.state.epoch:
+    first: LogState | None = None
+    count = 0
+    async for part in Portions(store, log):
+        if first is None:
+            first = part.state
+            if first.head is None and not first.record_count:
+                return
+            yield _describe(log, described(first))
+        if part.state.epoch != first.epoch:
             raise CopyConflict(log)
-        records = part.records
-    if count != first.state.record_count:  # evicted meanwhile, or lost: it must not look whole
+        for record in part.records:
+            yield _record(record)
+        count += len(part.records)
+    if first is None:
+        return
+    if count != first.record_count:  # evicted meanwhile, or lost: it must not look whole
         raise CopyConflict(log)
     progress(log, count)
 
@@ -155,7 +137,8 @@ async def import_lines(store: LogStore, lines: Iterable[bytes], progress: Progre
     copied = Copied()
     numbered = enumerate(lines, 1)
     _check_preamble(next(numbered, (1, b""))[1])
-    pending: _Incoming | None = None
+    pending: Incoming | None = None
+    conflicts: list[CopyConflict] = []
     number, count, is_whole = 1, 0, False
     for number, text in numbered:
         if not text.strip():
@@ -171,10 +154,12 @@ async def import_lines(store: LogStore, lines: Iterable[bytes], progress: Progre
             await pending.take(number, line)
             continue
         if pending is not None:
-            copied = copied.plus(await pending.finish(progress))
-        pending = None if is_whole else await _Incoming.open(store, number, line)
+            copied = copied.plus(await pending.finish(progress, conflicts))
+        pending = None if is_whole else Incoming.begin(store, number, line)
     if not is_whole:
         raise InvalidExport(number, "the export ends after it, and is cut off")
+    if conflicts:
+        raise conflicts[0]
     return copied
 
 
@@ -186,101 +171,9 @@ def _check_preamble(text: bytes) -> None:
         raise InvalidExport(1, f"its format is {found}, this version reads {FORMAT}")
 
 
-def _read(number: int, text: bytes) -> _Line:
+def _read(number: int, text: bytes) -> Line:
     try:
         return decode_with(_line, text)
     except msgspec.DecodeError as error:
         reason = str(error)
     raise InvalidExport(number, f"it cannot be read: {reason}")
-
-
-def _stored(number: int, line: _Line, raw: msgspec.Raw) -> bytes | None:
-    """Return the content of a line as it was stored."""
-    if line.base64 is None:
-        return bytes(raw) or None
-    try:
-        return base64.b64decode(line.base64, validate=True)
-    except ValueError:
-        raise InvalidExport(number, "its base64 cannot be read") from None
-
-
-class _Incoming:
-    """A log on its way in: what is there already is skipped, the rest written in parts."""
-
-    def __init__(self, log: LogId, writer: Writer) -> None:
-        self._log = log
-        self._writer = writer
-        self._places: list[Place] = []
-        self._keys: set[str] = set()
-        self._records: list[Record] = []
-        self._moved = 0
-
-    @classmethod
-    async def open(cls, store: LogStore, number: int, line: _Line) -> "_Incoming":
-        """Begin with a log that a line names."""
-        if line.kind not in KINDS:
-            raise InvalidExport(number, "it names a kind of log that cannot be imported")
-        with _blaming(number):
-            log = LogId(kind=line.kind, id=line.id)
-            for time in (line.created_at, line.updated_at):
-                check_seconds("a time", 0.0 if time is None else time, minimum=-MAX_COUNT)
-        what = Described(
-            head=_stored(number, line, line.head),
-            created_at=line.created_at,
-            updated_at=line.updated_at,
-        )
-        return cls(log, await Writer.open(store, log, what))
-
-    async def take(self, number: int, line: _Line) -> None:
-        """Take a record, and write those that wait once they are many."""
-        data = _stored(number, line, line.data)
-        if data is None:
-            raise InvalidExport(number, "a record without data")
-        if line.key in self._keys:
-            raise InvalidExport(number, "a record that was there before")
-        with _blaming(number):
-            NewRecord(key=line.key, entry_count=line.entries, data=data)
-            check_seconds("at", line.at, minimum=-MAX_COUNT)
-        record = Record(
-            seq=len(self._places),
-            key=line.key,
-            entry_count=line.entries,
-            stored_at=line.at,
-            revision=0,
-            data=data,
-        )
-        self._keys.add(record.key)
-        self._places.append(Place.of(record))
-        if len(self._places) == 1:
-            self._writer.skip(self._places)
-        if len(self._places) > self._writer.there:
-            self._records.append(record)
-        if len(self._records) >= READ_AT_ONCE:
-            await self._flush()
-
-    async def _flush(self) -> None:
-        self._writer.skip(self._places)
-        await self._writer.write(self._records, after=len(self._places) - len(self._records))
-        self._moved += len(self._records)
-        self._records.clear()
-
-    async def finish(self, progress: Progress) -> Copied:
-        """Write what is left, and the head."""
-        await self._flush()
-        await self._writer.finish(len(self._places))
-        progress(self._log, self._moved)
-        return Copied(logs=1, records=self._moved, known=len(self._places) - self._moved)
-
-
-@contextmanager
-def _blaming(number: int) -> Generator[None, None, None]:
-    """Say of what is refused that it stands on a line."""
-    try:
-        yield
-    except InvalidId as error:
-        reason = f"its {error.kind} id is invalid: {error.reason}"
-    except InvalidLimit as error:
-        reason = f"its {error.name} is out of range"
-    else:
-        return
-    raise InvalidExport(number, reason)

@@ -9,7 +9,7 @@ from durably.entries import drop_dangling_tool_calls
 from durably.errors import RunNotFound
 from durably.logstore import LogId, LogStore, Range
 from durably.rules import check_revision
-from durably.runs import Rewound
+from durably.runs import Rewound, segment_meta
 
 __all__ = ["finish", "rewind"]
 
@@ -81,7 +81,7 @@ async def finish(
         if stored is None or not stored.records:
             raise RunNotFound(run_id)
         return False
-    timing = {"started_at": snapshot.head.started_at, "finished_at": now}
     entries = drop_dangling_tool_calls(snapshot.entries)
-    await sessions.append(session_id, entries, run_id=run_id, meta={"timing": timing})
+    meta = segment_meta(snapshot.head, finished_at=now)
+    await sessions.append(session_id, entries, run_id=run_id, meta=meta)
     return await claim.delete()

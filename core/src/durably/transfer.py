@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from durably._paging import all_logs
+from durably._paging import Portions, all_logs
 from durably._writing import Place, Writer, described
 from durably.archive import ARCHIVE
 from durably.checks import check_count
@@ -33,9 +33,6 @@ __all__ = [
 
 KINDS = ("session", "run", "thread", ARCHIVE)
 """In the order in which they are transferred."""
-
-READ_AT_ONCE = 64
-"""Records, of one log."""
 
 MOST_AT_ONCE = 256
 """Logs."""
@@ -139,17 +136,21 @@ async def copy_log(
     if index is None:
         return Copied()
     writer = await Writer.open(target, copy, described(index.state))
-    missing = index.records[writer.skip([Place.of(record) for record in index.records]) :]
-    for start in range(0, len(missing), READ_AT_ONCE):
-        part = missing[start : start + READ_AT_ONCE]
-        stored = await source.read(log, Range(after=part[0].seq - 1, until=part[-1].seq))
-        records = () if stored is None else stored.records
-        if [Place.of(record) for record in records] != [Place.of(record) for record in part]:
-            raise CopyConflict(log)
-        await writer.write(records, after=len(index.records) - len(missing) + start)
-    await writer.finish(len(index.records))
-    progress(copy, len(missing))
-    return Copied(logs=1, records=len(missing), known=len(index.records) - len(missing))
+    places = [Place.of(record) for record in index.records]
+    known = done = writer.skip(places)
+    if known < len(places):
+        first, last = index.records[known], index.records[-1]
+        async for part in Portions(source, log, after=first.seq - 1, until=last.seq):
+            count = len(part.records)
+            if [Place.of(record) for record in part.records] != places[done : done + count]:
+                raise CopyConflict(log)
+            await writer.write(part.records, after=done)
+            done += count
+    if done < len(places):
+        raise CopyConflict(log)
+    await writer.finish(done)
+    progress(copy, done - known)
+    return Copied(logs=1, records=done - known, known=known)
 
 
 async def fork_log(store: LogStore, kind: str, id_: str, new_id: str) -> Copied:

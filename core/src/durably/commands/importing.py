@@ -74,7 +74,8 @@ def import_(
 
     What durably export wrote is known by its first line, and stored as it was, byte for byte.
     Importing it again, or after an interruption, stores what is missing. Where another log of the
-    same id lies in the storage, or a line is broken, the import ends with exit code 1.
+    same id lies in the storage, or one with other content, that one stays, the others are stored,
+    and the exit code is 1. A broken line ends the import with exit code 1.
 
     Otherwise each line is a JSON object with id and messages. It becomes the session of that id;
     a run begins at each user message and is called import-0001 and so on.

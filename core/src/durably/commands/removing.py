@@ -10,6 +10,7 @@ from durably.commands.arguments import AsJson, Kind, Url, absent, open_url
 from durably.commands.asking import Yes, confirm
 from durably.commands.listing import RECORDS
 from durably.commands.output import complain, count, print_json, print_line
+from durably.commands.progress import Meter
 from durably.logstore import LogId, LogState, Range
 from durably.storage import Storage
 
@@ -82,8 +83,14 @@ async def _states(url: str, kind: Kind, ids: Sequence[str]) -> dict[str, LogStat
 
 
 async def _remove(url: str, kind: Kind, ids: Sequence[str], *, checkpoints: bool) -> list[str]:
-    async with open_url(url) as storage:
-        return [id_ for id_ in ids if await _removed(storage, kind, id_, checkpoints=checkpoints)]
+    removed: list[str] = []
+    with Meter(len(ids), f"{kind.value}s") as meter:
+        async with open_url(url) as storage:
+            for done, id_ in enumerate(ids, 1):
+                if await _removed(storage, kind, id_, checkpoints=checkpoints):
+                    removed.append(id_)
+                meter.show(done, done)
+    return removed
 
 
 async def _removed(storage: Storage, kind: Kind, id_: str, *, checkpoints: bool) -> bool:
