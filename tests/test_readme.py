@@ -18,6 +18,7 @@ EXPECTED = [
     "'Noted.'",
     "answer: 3 pages",
     "'Plan a trip.'",
+    "It is 5. computed\nIt is 5. replayed",
     "second page: 100 to 199\n['Line 249']",
     "{'user': 'ada'} 1 entry",
     "removed 2 of 3 as foreseen: True",

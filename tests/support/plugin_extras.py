@@ -51,13 +51,20 @@ def yaml() -> bool:
 def cli() -> bool:
     command = [str(Path(sys.executable).with_name("durably")), "--help"]
     told = subprocess.run(command, capture_output=True, text=True, check=False)
-    return told.returncode == 0 and "demo" in told.stdout
+    return told.returncode == 0 and "doctor" in told.stdout
+
+
+def runner() -> bool:
+    from durably_runner import Agent, Runner  # noqa: PLC0415 - not there with the other extras
+
+    agent = Agent(name="parrot", model=lambda request: request.entries[-1].content)
+    return asyncio.run(Runner.run(agent, "hello")).output == "hello"
 
 
 def main(extra: str, version: str) -> None:
     if metadata.version("durably") != version:
         sys.exit(f"durably {metadata.version('durably')} was installed, not {version}")
-    if not {one.__name__: one for one in (redis, s3, sqlite, yaml, cli)}[extra]():
+    if not {one.__name__: one for one in (redis, runner, s3, sqlite, yaml, cli)}[extra]():
         sys.exit(f"durably[{extra}] does not work")
     print(f"durably[{extra}] works from a wheelhouse")  # noqa: T201 - its result
 

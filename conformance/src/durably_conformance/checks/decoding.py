@@ -60,7 +60,7 @@ async def unknown_fields_are_ignored(t: T) -> None:
         head = b'{"mood":{"a":"b"},"turns":3}' if keeper.kind == "run" else None
         swaps = [(OLD, new)]
         if keeper.kind == "thread":
-            swaps.append((b'"snapshot":{', b'"snapshot":{"mood":[]'))
+            swaps.append((b'"snapshot":{', b'"snapshot":{"mood":[],'))
         await plant(t, handle, keeper, [*said("a"), MARK], *swaps, more=b'"index":[1],', head=head)
         t.eq(await keeper.read(reader, "x"), want, f"entries of {keeper}")
     if t.capabilities.checkpointer:
