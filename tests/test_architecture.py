@@ -39,6 +39,7 @@ CLI_MODULES = {
     "commands.py",
     "copying.py",
     "doctor.py",
+    "drawing.py",
     "exporting.py",
     "finishing.py",
     "importing.py",
@@ -53,6 +54,7 @@ CLI_MODULES = {
     "running.py",
     "show.py",
     "showing.py",
+    "snapshots.py",
     "trimming.py",
 }
 MODULES = sorted(

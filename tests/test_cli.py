@@ -21,11 +21,13 @@ COMMANDS = {
     "history": "without reading the rest of it",
     "import": "recorded conversations in OpenAI chat form",
     "ls": "how many runs and entries",
-    "prune": "Remove old sessions, runs or threads",
+    "prune": "Remove old sessions, runs, threads, states or trees",
     "recall": "what the archive holds of a call",
     "rewind": "Remove all but the first entries",
     "rm": "for good",
     "show": "as a person reads it",
+    "states": "List the keys that have a snapshot",
+    "tree": "where it branched",
     "trim": "Shorten the long tool results",
 }
 WITH_JSON = sorted(COMMANDS.keys() - {"demo"})

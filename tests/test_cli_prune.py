@@ -19,7 +19,7 @@ DAY = 86_400
 
 @pytest.fixture
 def path(tmp_path):
-    """A file with a session, a run and a thread of each of the last five days."""
+    """A file with one of each kind of each of the last five days."""
     path = tmp_path / "a.db"
 
     async def write():
@@ -29,6 +29,8 @@ def path(tmp_path):
                 await storage.sessions.append(f"s{age}", said("a"))
                 await storage.checkpointer.append(f"r{age}", said("a"), RunHead())
                 await storage.checkpoint_saver().append(f"t{age}", snapshot("a"))
+                await storage.states.save(f"k{age}", snapshot("a"))
+                await storage.tree(f"b{age}").append(*said("a"))
 
     asyncio.run(write())
     return path
@@ -61,8 +63,10 @@ def test_a_dry_run_removes_nothing(path):
     assert len(ids(path)) == 5
 
 
-@pytest.mark.parametrize(("kind", "letter"), [("run", "r"), ("thread", "t")])
-def test_runs_and_threads_are_pruned_too(path, kind, letter):
+@pytest.mark.parametrize(
+    ("kind", "letter"), [("run", "r"), ("thread", "t"), ("state", "k"), ("tree", "b")]
+)
+def test_other_kinds_are_pruned_too(path, kind, letter):
     """--kind chooses; where age and number are given, what either keeps stays."""
     (done,) = objects(
         run(

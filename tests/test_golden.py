@@ -14,7 +14,7 @@ from places import FakeClock
 
 GOLDEN = Path(__file__).parent / "golden"
 FILES = sorted(GOLDEN.glob("sqlite-layout-*.db"))
-CURRENT = GOLDEN / "sqlite-layout-1-format-1.db"
+CURRENT = GOLDEN / "sqlite-layout-1-format-1-versioned.db"
 
 
 @pytest.fixture(params=FILES, ids=lambda path: path.stem)

@@ -24,7 +24,7 @@ from places import FakeClock
 
 __all__ = ["FILE", "GONE", "GROWN", "PLAIN", "RECORDS", "open_store", "read", "written"]
 
-FILE = Path(__file__).parents[1] / "golden" / "s3-layout-1-format-1.json"
+FILE = Path(__file__).parents[1] / "golden" / "s3-layout-1-format-1-versioned.json"
 PREFIX = "some/where"
 SEAL_BYTES = 600
 FAN = 2

@@ -47,9 +47,11 @@ from durably.errors import (
     InvalidFilter,
     InvalidId,
     InvalidLimit,
+    InvalidNode,
     InvalidStatus,
     InvalidUrl,
     MigrationError,
+    NodeNotFound,
     NotSerializable,
     RecordTooLarge,
     RevisionConflict,
@@ -57,8 +59,10 @@ from durably.errors import (
     SchemaTooNew,
     SessionExists,
     SessionNotFound,
+    StateNotFound,
     StorageBusy,
     StorageClosed,
+    TreeNotFound,
     Unavailable,
     UnknownEntryType,
     UnknownScheme,
@@ -69,6 +73,7 @@ from durably.errors import (
 from durably.history import HistoryItem, HistoryPage
 from durably.logstore import LogStore, Page
 from durably.memory import MemoryLogStore
+from durably.migrate import Migrators
 from durably.retention import Pruned
 from durably.runs import (
     RUN_STATUSES,
@@ -83,9 +88,14 @@ from durably.runs import (
     Segment,
     SnapshotStatus,
     StateSnapshot,
+    segment_meta,
 )
+from durably.states import StateInfo, StateStore
 from durably.storage import Storage
 from durably.transfer import Copied
+from durably.tree_contracts import SessionTree
+from durably.tree_states import TreeStateStore
+from durably.tree_values import TreeInfo, TreeNode, TreeParent, TreeStats
 
 __all__ = [
     "RUN_STATUSES",
@@ -126,6 +136,7 @@ __all__ = [
     "InvalidFilter",
     "InvalidId",
     "InvalidLimit",
+    "InvalidNode",
     "InvalidStatus",
     "InvalidUrl",
     "JsonObject",
@@ -134,6 +145,8 @@ __all__ = [
     "LogStore",
     "MemoryLogStore",
     "MigrationError",
+    "Migrators",
+    "NodeNotFound",
     "NotSerializable",
     "Page",
     "Part",
@@ -156,8 +169,12 @@ __all__ = [
     "SessionId",
     "SessionInfo",
     "SessionNotFound",
+    "SessionTree",
     "SnapshotStatus",
+    "StateInfo",
+    "StateNotFound",
     "StateSnapshot",
+    "StateStore",
     "Storage",
     "StorageBusy",
     "StorageClosed",
@@ -165,6 +182,12 @@ __all__ = [
     "TextPart",
     "ToolCallEntry",
     "ToolResultEntry",
+    "TreeInfo",
+    "TreeNode",
+    "TreeNotFound",
+    "TreeParent",
+    "TreeStateStore",
+    "TreeStats",
     "Unavailable",
     "UnknownEntryType",
     "UnknownScheme",
@@ -174,4 +197,5 @@ __all__ = [
     "WrongProcess",
     "drop_dangling_tool_calls",
     "pending_tool_calls",
+    "segment_meta",
 ]

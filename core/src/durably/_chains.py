@@ -17,6 +17,7 @@ import msgspec
 
 from durably._raw import RawObject, join_items, join_object
 from durably._records import payload, raw_items, raw_object
+from durably._snapshots import join_snapshot
 from durably.checks import MAX_COUNT
 from durably.codec import dump_json
 from durably.errors import CorruptRecord
@@ -83,13 +84,12 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
 def saved(snapshot: bytes, messages: list[bytes]) -> Saved:
     """Return an encoded snapshot as it is to be stored, under a fresh key."""
     key = new_key()
-    fields: RawObject = {"messages": join_items(messages), "snapshot": msgspec.Raw(snapshot)}
     return Saved(
         key=key,
         snapshot=snapshot,
         messages=messages,
         digests=tuple(map(_digest, messages)),
-        base=NewRecord(key=_BASE + key, data=join_object(fields)),
+        base=NewRecord(key=_BASE + key, data=join_snapshot(snapshot, messages)),
     )
 
 

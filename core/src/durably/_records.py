@@ -44,6 +44,8 @@ class SegmentBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     meta: JsonObject | None = None
 
 
+DEFAULT_VERSION = StateSnapshot().version
+
 _entry: Codec[Entry] = Codec(Entry)
 _entries: Codec[list[Entry]] = Codec(list[Entry])
 _segment: Codec[SegmentBody] = Codec(SegmentBody)
@@ -184,6 +186,8 @@ def encode_head(head: RunHead) -> bytes:
 def encode_snapshot(snapshot: StateSnapshot) -> bytes:
     """Return the JSON of everything in a snapshot but its messages.
 
+    The version is always written: one left out would read as none.
+
     Raises:
         NotSerializable: it is not one, or JSON cannot give it back exactly.
     """
@@ -191,7 +195,9 @@ def encode_snapshot(snapshot: StateSnapshot) -> bytes:
         snapshot = msgspec.structs.replace(snapshot, messages=[])
     data = _snapshot.encode(snapshot, "snapshot")
     check_status("snapshot.status", snapshot.status, SNAPSHOT_STATUSES)
-    return data
+    if snapshot.version != DEFAULT_VERSION:
+        return data
+    return b'{"version":%d' % DEFAULT_VERSION + (b"}" if data == b"{}" else b"," + data[1:])
 
 
 def decode_snapshot(log: LogId, record: str, data: bytes) -> StateSnapshot:

@@ -26,7 +26,10 @@ class Described(msgspec.Struct, frozen=True, kw_only=True):
 
 
 UNFINISHED = b"null"
-"""The head of a run on its way in: with it nobody can read the run, or take it for whole."""
+"""The head of a run or tree on its way in: with it nobody can read it, or take it for whole."""
+
+STATE = "state"
+"""The kind of log of which only the last record is kept."""
 
 
 def described(state: LogState) -> Described:
@@ -102,11 +105,18 @@ class Writer:
         """Return how many of a log's records that come after so many others are there already.
 
         A log that has all of them and more has grown since; its head is left as it is. What is
-        there before the first of a thread was evicted from where they come from.
+        there before the first of a thread was evicted from where they come from. Of two saves
+        of a state the later one stays.
 
         Raises:
             CopyConflict: others are there in their place.
         """
+        if self._log.kind == STATE and places and self._places:
+            mine, theirs = places[-1].stored_at, self._places[-1].stored_at
+            if mine < theirs:
+                return len(places)
+            if mine > theirs:
+                self._places, self._seqs = [], []
         if self._log.kind == "thread" and not after and places and places[0] in self._places:
             first = self._places.index(places[0])
             self._places, self._seqs = self._places[first:], self._seqs[first:]
@@ -169,7 +179,11 @@ class Writer:
             if self.there < after:
                 raise CopyConflict(self._log)
             self.skip(places, after=after)
-            change = msgspec.structs.replace(batch, expected_revision=self._revision)
+            change = msgspec.structs.replace(
+                batch,
+                expected_revision=self._revision,
+                keep_last=1 if self._log.kind == STATE else None,
+            )
             try:
                 return await self._store.append(self._log, change)
             except RevisionConflict:

@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from durably import _chains as chains
-from durably._records import decode_entries, decode_snapshot, encode_entries, encode_snapshot
 from durably._retry import until_unchallenged
+from durably._snapshots import encoded, read_snapshot
 from durably._typing import override
 from durably.checks import MAX_LIST_LIMIT, check_count, check_size
 from durably.contracts import CheckpointSaver
 from durably.errors import CheckpointNotFound, CorruptRecord
 from durably.logstore import Batch, Log, LogId, LogStore, Range, Record
+from durably.migrate import Migrators
 from durably.rules import check_revision
 from durably.runs import Checkpoint, StateSnapshot
 
@@ -31,7 +32,8 @@ class LogCheckpointSaver(CheckpointSaver):
     """Threads kept in logs of the kind ``thread``.
 
     With ``max_checkpoints_per_thread`` only the newest so many snapshots of a thread can be
-    read, and every append removes the older records that none of them is played from.
+    read, and every append removes the older records that none of them is played from. With
+    ``migrators`` what is read is brought up to their version, and what is appended must have it.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class LogCheckpointSaver(CheckpointSaver):
         store: LogStore,
         *,
         max_checkpoints_per_thread: int | None = None,
+        migrators: Migrators | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         if max_checkpoints_per_thread is not None:
@@ -46,14 +49,13 @@ class LogCheckpointSaver(CheckpointSaver):
         self._store = store
         self._clock = clock
         self._bound = max_checkpoints_per_thread
+        self._migrators = migrators
         self._tails: OrderedDict[str, chains.Tail] = OrderedDict()
 
     @override
     async def append(self, thread_id: str, snapshot: StateSnapshot) -> int:
         log = _log(thread_id)
-        saved = chains.saved(
-            encode_snapshot(snapshot), encode_entries(snapshot.messages, "snapshot.messages")
-        )
+        saved = chains.saved(*encoded(snapshot, self._migrators))
         check_size(log, "record", len(saved.base.data), self._store.limits.record_bytes)
         return await until_unchallenged(lambda: self._append(log, saved))
 
@@ -117,7 +119,7 @@ class LogCheckpointSaver(CheckpointSaver):
     async def latest(self, thread_id: str) -> Checkpoint | None:
         log = _log(thread_id)
         newest = await self._chain(log, Range(newest=True, limit=1))
-        return _checkpoint(log, chains.play(log, newest.records)[-1]) if newest else None
+        return self._checkpoint(log, chains.play(log, newest.records)[-1]) if newest else None
 
     @override
     async def get(self, thread_id: str, seq: int) -> Checkpoint:
@@ -143,7 +145,7 @@ class LogCheckpointSaver(CheckpointSaver):
         stored = await self._chain(log, span)
         played = chains.play(log, stored.records) if stored else []
         shown = [one for one in played if one.record.seq >= oldest][-limit:]
-        return [_checkpoint(log, one) for one in reversed(shown)]
+        return [self._checkpoint(log, one) for one in reversed(shown)]
 
     async def _oldest_visible(self, log: LogId) -> int:
         if self._bound is None:
@@ -151,6 +153,13 @@ class LogCheckpointSaver(CheckpointSaver):
         span = Range(newest=True, limit=self._bound, with_data=False)
         stored = await self._store.read(log, span)
         return stored.records[0].seq if stored and stored.records else 1
+
+    def _checkpoint(self, log: LogId, played: chains.Played) -> Checkpoint:
+        record = played.record
+        snapshot = read_snapshot(log, record.key, played.snapshot, played.messages, self._migrators)
+        return Checkpoint(
+            thread_id=log.id, seq=record.seq, stored_at=record.stored_at, snapshot=snapshot
+        )
 
     @override
     async def delete(self, thread_id: str) -> bool:
@@ -161,14 +170,3 @@ class LogCheckpointSaver(CheckpointSaver):
 
 def _log(thread_id: str) -> LogId:
     return LogId(kind="thread", id=thread_id)
-
-
-def _checkpoint(log: LogId, played: chains.Played) -> Checkpoint:
-    record = played.record
-    snapshot = msgspec.structs.replace(
-        decode_snapshot(log, record.key, bytes(played.snapshot)),
-        messages=decode_entries(played.messages, log, record.key),
-    )
-    return Checkpoint(
-        thread_id=log.id, seq=record.seq, stored_at=record.stored_at, snapshot=snapshot
-    )

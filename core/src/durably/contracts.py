@@ -339,7 +339,6 @@ class Checkpointer(ABC):
             CorruptRecord: stored bytes cannot be read.
         """
 
-
     @abstractmethod
     def hold(self, run_id: str, snapshot: RunSnapshot | None) -> "Claim":
         """Return a claim on a run as it was loaded; nothing is read or written.

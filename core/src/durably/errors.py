@@ -26,8 +26,12 @@
     ├── UnknownEntryType     LookupError      an entry of a kind this version does not know
     ├── SchemaTooNew                          written by a newer version, left untouched
     ├── ForeignData                           our names, but not our data, left untouched
-    ├── MigrationError                        a step to a newer layout failed, and was undone
+    ├── MigrationError                        a step to a newer version failed, and was undone
     ├── CheckpointNotFound   LookupError      no such snapshot in the thread
+    ├── StateNotFound        LookupError      no snapshot under the key
+    ├── TreeNotFound         LookupError      no such tree
+    ├── NodeNotFound         LookupError      no such node in the tree
+    ├── InvalidNode          ValueError       a node that cannot be where it was to go
     ├── RunNotFound          LookupError      no such run
     ├── SessionExists        ValueError       a session that is in the catalog already
     ├── SessionNotFound      LookupError      a session that is not in the catalog
@@ -68,9 +72,11 @@ __all__ = [
     "InvalidFilter",
     "InvalidId",
     "InvalidLimit",
+    "InvalidNode",
     "InvalidStatus",
     "InvalidUrl",
     "MigrationError",
+    "NodeNotFound",
     "NotSerializable",
     "RecordTooLarge",
     "RevisionConflict",
@@ -78,8 +84,10 @@ __all__ = [
     "SchemaTooNew",
     "SessionExists",
     "SessionNotFound",
+    "StateNotFound",
     "StorageBusy",
     "StorageClosed",
+    "TreeNotFound",
     "Unavailable",
     "UnknownEntryType",
     "UnknownScheme",
@@ -357,11 +365,11 @@ class ForeignData(DurablyError):
 
 
 class MigrationError(DurablyError):
-    """A step to a newer layout failed; the storage is as it was before."""
+    """A step to a newer layout or version failed; the storage is as it was before."""
 
     def __init__(self, place: str, *, found: int, wanted: int, reason: str) -> None:
         super().__init__(
-            f"{place} could not be brought from layout {found} to {wanted}: {reason}",
+            f"{place} could not be brought from version {found} to {wanted}: {reason}",
             hint="It is unchanged and can be used with the version that wrote it",
         )
         self.found = found
@@ -370,12 +378,55 @@ class MigrationError(DurablyError):
 
 
 class CheckpointNotFound(DurablyError, LookupError):
-    """The thread has no snapshot of that number, or has evicted it."""
+    """The thread has no snapshot of that number, or has evicted it; ``seq`` None: it has none."""
 
-    def __init__(self, thread_id: str, seq: int) -> None:
-        super().__init__(f"thread {_shortened(thread_id)} has no checkpoint {seq}")
+    def __init__(self, thread_id: str, seq: int | None = None) -> None:
+        number = "" if seq is None else f" {seq}"
+        super().__init__(f"thread {_shortened(thread_id)} has no checkpoint{number}")
         self.thread_id = thread_id
         self.seq = seq
+
+
+class StateNotFound(DurablyError, LookupError):
+    """There is no snapshot under the key."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"there is no state {_shortened(key)}", hint="List what there is with states.list()"
+        )
+        self.key = key
+
+
+class TreeNotFound(DurablyError, LookupError):
+    """There is no such tree."""
+
+    def __init__(self, tree_id: str) -> None:
+        super().__init__(
+            f"there is no tree {_shortened(tree_id)}",
+            hint="It is made by the first append; list what there is with storage.trees()",
+        )
+        self.tree_id = tree_id
+
+
+class NodeNotFound(DurablyError, LookupError):
+    """The tree has no such node; nothing was changed."""
+
+    def __init__(self, tree_id: str, node_id: str) -> None:
+        super().__init__(f"tree {_shortened(tree_id)} has no node {_shortened(node_id)}")
+        self.tree_id = tree_id
+        self.node_id = node_id
+
+
+class InvalidNode(DurablyError, ValueError):
+    """A node that cannot be where it was to go; nothing was changed."""
+
+    def __init__(self, tree_id: str, node_id: str, reason: str) -> None:
+        super().__init__(
+            f"node {_shortened(node_id)} of tree {_shortened(tree_id)} is refused: {reason}"
+        )
+        self.tree_id = tree_id
+        self.node_id = node_id
+        self.reason = reason
 
 
 class RunNotFound(DurablyError, LookupError):

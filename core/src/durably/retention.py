@@ -16,7 +16,7 @@ from durably.logstore import Batch, LogId, LogState, LogStore, Range
 
 __all__ = ["Prunable", "Pruned", "Retention", "prune"]
 
-Prunable: TypeAlias = Literal["session", "run", "thread"]
+Prunable: TypeAlias = Literal["session", "run", "thread", "state", "tree"]
 
 KINDS: tuple[Prunable, ...] = get_args(Prunable)
 

@@ -8,6 +8,7 @@ from typing import Self
 
 from durably import recovery
 from durably._gate import FORMAT_LOG, Gate
+from durably._tree_pages import list_trees
 from durably.archive import LogResultArchive, ResultArchive
 from durably.capabilities import Capabilities, Limits
 from durably.catalog import LogSessionCatalog, SessionCatalog
@@ -15,11 +16,17 @@ from durably.checkpointer import LogCheckpointer
 from durably.checkpoints import LogCheckpointSaver
 from durably.contracts import Checkpointer, CheckpointSaver, Session
 from durably.export import export_lines, import_lines
-from durably.logstore import LogStore, Range
+from durably.logstore import LogStore, Page, Range
+from durably.migrate import Migrators
 from durably.retention import Prunable, Pruned, Retention, prune
 from durably.runs import Rewound
 from durably.sessions import LogSession
+from durably.states import LogStateStore, StateStore
 from durably.transfer import KINDS, Copied, Progress, check_kinds, copy_all, fork_log, nobody
+from durably.tree_contracts import SessionTree
+from durably.tree_states import TreeStateStore
+from durably.tree_values import TreeInfo
+from durably.trees import LogSessionTree
 
 __all__ = ["Storage"]
 
@@ -41,6 +48,7 @@ class Storage:
         self._checkpointer = LogCheckpointer(self._log_store, clock=clock)
         self._archive = LogResultArchive(self._log_store, clock=clock)
         self._catalog = LogSessionCatalog(self._log_store, self._checkpointer, clock=clock)
+        self._states = LogStateStore(self._log_store, clock=clock)
 
     @property
     def sessions(self) -> Session:
@@ -52,8 +60,17 @@ class Storage:
         """Progress within runs."""
         return self._checkpointer
 
-    def checkpoint_saver(self, *, max_checkpoints_per_thread: int | None = None) -> CheckpointSaver:
+    def checkpoint_saver(
+        self,
+        *,
+        max_checkpoints_per_thread: int | None = None,
+        migrators: Migrators | None = None,
+    ) -> CheckpointSaver:
         """Return a saver of threads' snapshots, unbounded unless asked.
+
+        With ``migrators`` it returns snapshots at their version, and raises ``SchemaTooNew`` for
+        a later one, ``MigrationError`` where a step is missing or fails, and ``InvalidLimit``
+        for appending another version; what is stored stays as it is.
 
         Raises:
             InvalidLimit: ``max_checkpoints_per_thread`` is not an integer of at least 1.
@@ -61,8 +78,45 @@ class Storage:
         return LogCheckpointSaver(
             self._log_store,
             max_checkpoints_per_thread=max_checkpoints_per_thread,
+            migrators=migrators,
             clock=self._clock,
         )
+
+    @property
+    def states(self) -> StateStore:
+        """One snapshot per key."""
+        return self._states
+
+    def state_store(self, *, migrators: Migrators | None = None) -> StateStore:
+        """Return a store like ``states``, whose snapshots are brought up to date by migrators."""
+        return LogStateStore(self._log_store, migrators=migrators, clock=self._clock)
+
+    def tree(self, tree_id: str) -> SessionTree:
+        """Return a tree of a conversation and its branches; the first append makes it.
+
+        Raises:
+            InvalidId: ``tree_id`` is no legal id.
+        """
+        return LogSessionTree(self._log_store, tree_id, clock=self._clock)
+
+    async def trees(self, *, after: str | None = None, limit: int = 100) -> Page[TreeInfo]:
+        """List trees in the order of their ids' UTF-8 bytes, without their nodes.
+
+        Those that are not complete, since a copy or fork was cut off, are left out. ``after`` is
+        an id, exclusive, as in ``Page.next``; ``limit`` is 1 to 1,000.
+
+        Returns:
+            A page of trees; ``next`` is None at the end.
+
+        Raises:
+            InvalidLimit: ``limit`` is out of its range.
+            CorruptRecord: the head of a tree cannot be read.
+        """
+        return await list_trees(self._log_store, after=after, limit=limit)
+
+    def tree_states(self, *, migrators: Migrators | None = None) -> TreeStateStore:
+        """Return a store like ``states`` that keeps snapshots as trees, with what they were."""
+        return TreeStateStore(self._log_store, migrators=migrators, clock=self._clock)
 
     @property
     def catalog(self) -> SessionCatalog:
@@ -138,7 +192,7 @@ class Storage:
         dry_run: bool = False,
         progress: Callable[[str], object] = nobody,
     ) -> Pruned:
-        """Remove old sessions, runs or threads; a session goes with its archive.
+        """Remove old sessions, runs, threads, states or trees; a session goes with its archive.
 
         The checkpoints of a session's runs are runs, and pruned as such.
         Kept is what was changed within ``older_than`` seconds, and the ``keep_last`` changed
@@ -150,8 +204,8 @@ class Storage:
             The ids of what was removed.
 
         Raises:
-            InvalidFilter: ``kind`` is none of ``session``, ``run`` and ``thread``, or nothing
-                says what to keep.
+            InvalidFilter: ``kind`` is none of ``session``, ``run``, ``thread``, ``state`` and
+                ``tree``, or nothing says what to keep.
             InvalidLimit: ``older_than`` or ``keep_last`` is out of its range.
             CorruptRecord: the state of one cannot be read.
         """
@@ -173,15 +227,16 @@ class Storage:
         parallel: int = 8,
         progress: Progress = nobody,
     ) -> Copied:
-        """Copy sessions, runs, threads and archives into another storage, whatever its backend.
+        """Copy sessions, runs, threads, archives, states and trees into another storage.
 
         Content, keys, heads and times come over byte for byte; a thread's snapshots are
         numbered anew. So many logs are copied at once as ``parallel`` says, 1 to 256. Copying
         again moves what is missing and nothing else, so it may be stopped at any moment; a run
-        cannot be read before it is whole. What has gone on in the target stays as it is there,
-        and what was trimmed or evicted since stays, too: records are told apart by key, time and
-        number of entries. Another namespace is copied from its own ``scoped`` view. ``progress``
-        is called with each log that is done and the number of its records moved.
+        or tree cannot be read before it is whole. What has gone on in the target stays as it is
+        there, and what was trimmed or evicted since stays, too: records are told apart by key,
+        time and number of entries. Of a state saved in both the later one stays. Another namespace
+        is copied from its own ``scoped`` view. ``progress`` is called with each log that is done
+        and the number of its records moved.
 
         Returns:
             How much was moved, and how much was there.
@@ -198,7 +253,7 @@ class Storage:
         )
 
     async def fork(self, id_: str, new_id: str, *, kind: str = "session") -> Copied:
-        """Copy one session, run or thread under a new id; both go on apart.
+        """Copy one session, run, thread, state or tree under a new id; both go on apart.
 
         A session comes with its archive, and all with its times, by which it is pruned.
         Repeating it after it was cut off completes it.
@@ -234,12 +289,15 @@ class Storage:
     async def import_lines(self, lines: Iterable[bytes], *, progress: Progress = nobody) -> Copied:
         """Store what an export holds; what is there already is not stored again.
 
+        A record that is there is compared, byte for byte.
+
         Returns:
             How much was stored, and how much was there.
 
         Raises:
             InvalidExport: the lines are no export, or broken; what came before stays stored.
-            CopyConflict: there is another log of an id; nothing of it was changed.
+            CopyConflict: another log has an id, or one with other content, as after it was trimmed
+                here; it stays as it is from there on. It is raised once all others are stored.
             RecordTooLarge: something in it is larger than this backend's limit.
         """
         return await import_lines(self._log_store, lines, progress)

@@ -30,7 +30,7 @@ __all__ = [
     "remove_all",
 ]
 
-KINDS = ("session", "run", "thread", "archive", "meta", "test", "test-other")
+KINDS = ("session", "run", "thread", "archive", "state", "tree", "meta", "test", "test-other")
 """The kinds of log that core and tests of log stores use."""
 
 Clock = Callable[[], float]

@@ -31,7 +31,7 @@ __all__ = [
     "nobody",
 ]
 
-KINDS = ("session", "run", "thread", ARCHIVE)
+KINDS = ("session", "run", "thread", ARCHIVE, "state", "tree")
 """In the order in which they are transferred."""
 
 MOST_AT_ONCE = 256

@@ -34,6 +34,8 @@ class Kind(StrEnum):
     SESSION = "session"
     RUN = "run"
     THREAD = "thread"
+    STATE = "state"
+    TREE = "tree"
 
 
 class TransferKind(StrEnum):
@@ -42,6 +44,8 @@ class TransferKind(StrEnum):
     SESSION = "session"
     RUN = "run"
     THREAD = "thread"
+    STATE = "state"
+    TREE = "tree"
     ARCHIVE = "archive"
 
 

@@ -58,13 +58,14 @@ def copy(
     ] = 8,
     as_json: AsJson = False,
 ) -> None:
-    """Copy sessions, runs, threads and archives into another storage, whatever its backend.
+    """Copy sessions with their archives, runs, threads, states and trees into another storage.
 
-    Everything comes over byte for byte, with its times. Copying again, or after an interruption,
-    moves what is missing and nothing else; what has gone on in the target stays as it is there. A
-    run cannot be read before it is whole. Where another log of the same id lies in the target, it
-    stays, all others are copied, and the exit code is 1. Logs are told apart by the keys and the
-    times of their records, not by their content. The namespace is that of each URL.
+    Everything comes over byte for byte, with its times, whatever its backend. Copying again, or
+    after an interruption, moves what is missing and nothing else; what has gone on in the target
+    stays as it is there. A run or a tree cannot be read before it is whole. Where another log of
+    the same id lies in the target, it stays, all others are copied, and the exit code is 1. Logs
+    are told apart by the keys and the times of their records, not by their content. The namespace
+    is that of each URL.
 
     With --json, it is one object: logs, records (now stored), known (stored before).
     """
@@ -92,10 +93,10 @@ def fork(
     kind: Annotated[Kind, typer.Option(help="What the id names.")] = Kind.SESSION,
     as_json: AsJson = False,
 ) -> None:
-    """Copy a session with its archive, a run or a thread under a new id; both go on apart.
+    """Copy a session with its archive, a run, thread, state or tree under a new id.
 
-    Where something else has the new id, it stays, and the exit code is 1. After an interruption
-    the same command completes the copy.
+    Both go on apart. Where something else has the new id, it stays, and the exit code is 1. After
+    an interruption the same command completes the copy.
 
     With --json, it is one object: kind, id, new_id, records (now stored), known (stored before).
     """

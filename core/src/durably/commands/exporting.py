@@ -63,11 +63,12 @@ def export(
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Export sessions, runs, threads and archives as JSON Lines, for durably import.
+    """Export sessions with archives, runs, threads, states and trees as JSON Lines.
 
-    Content is written as it was stored, byte for byte, and the same from whatever backend. The
-    file appears whole, or not at all. It holds what was said, in the clear: only its owner can
-    read it. Where an id names nothing, the others are exported, and the exit code is 1.
+    It is for durably import. Content is written as it was stored, byte for byte, and the same from
+    whatever backend. The file appears whole, or not at all. It holds what was said, in the clear:
+    only its owner can read it. Where an id names nothing, the others are exported, and the exit
+    code is 1.
 
     With --json, which needs a FILE, it is one object: file, logs, records, missing (ids).
     """

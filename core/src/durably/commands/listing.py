@@ -2,21 +2,32 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Protocol, TypeVar
 
 import typer
 
 from durably.checks import MAX_LIST_LIMIT
 from durably.commands.arguments import AsJson, Kind, Url, open_url
-from durably.commands.output import print_json, print_line
-from durably.logstore import LogInfo, LogState
+from durably.commands.output import moment, print_json, print_line
+from durably.logstore import LogInfo, LogState, Page
 from durably.storage import Storage
 
-__all__ = ["ls"]
+__all__ = ["each", "ls"]
 
-RECORDS = {Kind.SESSION: "runs", Kind.RUN: "saves", Kind.THREAD: "snapshots"}
+T = TypeVar("T")
+
+RECORDS = {
+    Kind.SESSION: "runs",
+    Kind.RUN: "saves",
+    Kind.THREAD: "snapshots",
+    Kind.STATE: "snapshots",
+    Kind.TREE: "nodes",
+}
 """What one record of each kind is."""
+
+
+class _Listing(Protocol[T]):
+    async def __call__(self, *, after: str | None, limit: int) -> Page[T]: ...
 
 
 def ls(
@@ -36,7 +47,8 @@ def ls(
     Times are UTC. Characters of an id that a terminal would not show are escaped.
 
     With --json, each is an object on a line of its own: kind, id, runs (of a run: saves, of a
-    thread: snapshots), entries, created_at and updated_at in epoch seconds.
+    thread or state: snapshots, of a tree: nodes), entries, created_at and updated_at in epoch
+    seconds.
     """
     asyncio.run(_ls(url, kind, prefix, after, limit, as_json=as_json))
 
@@ -74,21 +86,25 @@ async def _walk(
         left = None if left is None else left - len(page.items)
 
 
+async def each(listing: _Listing[T]) -> AsyncIterator[T]:
+    """Yield all that an operation lists, a page in memory at a time."""
+    place: str | None = None
+    while True:
+        page = await listing(after=place, limit=MAX_LIST_LIMIT)
+        for item in page.items:
+            yield item
+        if page.next is None:
+            return
+        place = page.next
+
+
 def _heading(kind: Kind) -> str:
     return f"{RECORDS[kind].upper():>9}  {'ENTRIES':>9}  {'CREATED':19}  {'UPDATED':19}  ID"
 
 
 def _row(id_: str, state: LogState) -> str:
-    created, updated = _time(state.created_at), _time(state.updated_at)
+    created, updated = moment(state.created_at), moment(state.updated_at)
     return f"{state.record_count:>9}  {state.entry_count:>9}  {created:19}  {updated:19}  {id_}"
-
-
-def _time(seconds: float) -> str:
-    """Return a time as a person reads it; a clock may have said anything."""
-    try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    except (OverflowError, OSError, ValueError):
-        return f"{seconds:.0f}"
 
 
 def _as_json(kind: Kind, id_: str, state: LogState) -> dict[str, object]:

@@ -4,10 +4,12 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, NoReturn, TextIO
 
 import typer
 from rich.console import Console
+from rich.containers import Lines
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -16,12 +18,15 @@ from durably._typing import override
 from durably.commands.harmless import block, one_line, sentence
 
 __all__ = [
+    "can_print",
     "complain",
     "count",
     "flush",
+    "moment",
     "plain",
     "print_block",
     "print_facts",
+    "print_hanging",
     "print_json",
     "print_line",
     "print_raw",
@@ -33,6 +38,9 @@ __all__ = [
 
 WIDE = 2000
 """Columns where there is no terminal: a table is not folded in a file."""
+
+NARROW = 20
+"""Columns that are left to content, however much is drawn before it."""
 
 
 class _Output(Console):
@@ -119,6 +127,32 @@ def print_block(text: str) -> None:
             stdout.print(Text("  ") + line if line else "")
 
 
+def print_hanging(text: str, *, first: str, rest: str, style: str = "", cut: bool = False) -> None:
+    """Print content, made harmless, behind what is drawn before its first line and the others.
+
+    On a terminal it is folded, or cut, to the width that is left: so it cannot pose as drawn.
+    """
+    shown = Text(block(text), style)
+    width = max(NARROW, stdout.width - len(first))
+    lines = shown.split("\n", allow_blank=True)
+    if stdout.is_terminal and cut:
+        shown.truncate(width, overflow="ellipsis")
+        lines = Lines([shown])
+    elif stdout.is_terminal:
+        lines = shown.wrap(stdout, width)
+    for number, line in enumerate(lines):
+        stdout.print(Text(rest if number else first) + line)
+
+
+def can_print(text: str) -> bool:
+    """Whether the encoding of stdout has all of a text."""
+    try:
+        text.encode(stdout.encoding)
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return True
+
+
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table, its cells made harmless."""
     table = Table(*headings, box=None, pad_edge=False, header_style="bold")
@@ -137,6 +171,14 @@ def print_facts(facts: Mapping[str, str]) -> None:
 def count(number: int, one: str, many: str) -> str:
     """Return a number with its noun."""
     return f"{number} {one if number == 1 else many}"
+
+
+def moment(seconds: float) -> str:
+    """Return a time as a person reads it; a clock may have said anything."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, OSError, ValueError):
+        return f"{seconds:.0f}"
 
 
 def plain(value: Any) -> str:  # noqa: ANN401 - JSON is any value

@@ -60,7 +60,7 @@ def prune(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove old sessions, runs or threads; a session goes with its archive.
+    """Remove old sessions, runs, threads, states or trees; a session goes with its archive.
 
     --older-than says how old, --keep-last how many stay whatever their age; where both are given,
     what either keeps stays. It says what would go and asks before it removes anything. What is

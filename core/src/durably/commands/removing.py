@@ -1,4 +1,4 @@
-"""``durably rm``: remove sessions, runs and threads by their ids."""
+"""``durably rm``: remove sessions, runs, threads, states and trees by their ids."""
 
 import asyncio
 from collections.abc import Sequence
@@ -35,7 +35,9 @@ def rm(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove sessions, runs or threads for good: a session with its runs and its archive.
+    """Remove sessions, runs, threads, states or trees for good.
+
+    A session goes with its runs and its archive; trees forked from a tree stay.
 
     It says what would go and asks before it removes anything. Where an id names nothing, the
     others are removed all the same, that one is reported, and the exit code is 1. After an
@@ -101,3 +103,7 @@ async def _removed(storage: Storage, kind: Kind, id_: str, *, checkpoints: bool)
             return await storage.checkpointer.delete(id_)
         case Kind.THREAD:
             return await storage.checkpoint_saver().delete(id_)
+        case Kind.STATE:
+            return await storage.states.delete(id_)
+        case Kind.TREE:
+            return await storage.tree(id_).delete()

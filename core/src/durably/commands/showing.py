@@ -1,7 +1,7 @@
 """``durably show``: one conversation, as a person reads it."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import msgspec
@@ -11,9 +11,10 @@ from durably.commands.arguments import AsJson, Kind, SessionId, Url, absent, ope
 from durably.commands.output import count, plain, print_block, print_json, print_line
 from durably.commands.transcript import transcript
 from durably.entries import Entry, JsonValue
+from durably.errors import StateNotFound, TreeNotFound
 from durably.storage import Storage
 
-__all__ = ["show"]
+__all__ = ["show", "show_state"]
 
 
 def show(
@@ -21,7 +22,11 @@ def show(
     id_: SessionId,
     *,
     kind: Annotated[
-        Kind, typer.Option(help="What the id names; of a thread the latest snapshot is shown.")
+        Kind,
+        typer.Option(
+            help="What the id names; of a thread the latest snapshot is shown, of a tree what was"
+            " said on the way to its leaf."
+        ),
     ] = Kind.SESSION,
     as_json: AsJson = False,
 ) -> None:
@@ -32,14 +37,22 @@ def show(
     said is indented, so that it cannot pose as a heading.
 
     With --json, it is one object: session_id, and runs [{run_id, meta, entries}]. A run has
-    run_id, revision, head, entries; a thread has thread_id, seq, stored_at, snapshot. Entries
-    are as they are stored, their type in the field type.
+    run_id, revision, head, entries; a thread has thread_id, seq, stored_at, snapshot; a
+    state has key, snapshot; a tree has tree_id, revision, name, leaf_id, labels, parent,
+    node_count, message_count, created_at, updated_at, messages. Entries are as they are stored,
+    their type in the field type.
     """
     asyncio.run(_show(url, id_, kind, as_json=as_json))
 
 
 async def _show(url: str, id_: str, kind: Kind, *, as_json: bool) -> None:
-    readers = {Kind.SESSION: _session, Kind.RUN: _run, Kind.THREAD: _thread}
+    readers = {
+        Kind.SESSION: _session,
+        Kind.RUN: _run,
+        Kind.THREAD: _thread,
+        Kind.STATE: show_state,
+        Kind.TREE: _tree,
+    }
     async with open_url(url) as storage:
         await readers[kind](storage, id_, as_json=as_json)
 
@@ -88,6 +101,43 @@ async def _thread(storage: Storage, id_: str, *, as_json: bool) -> None:
     _print("state", _json(msgspec.structs.replace(snapshot, messages=[])))
     _print_rule(f"snapshot {latest.seq}, {count(len(snapshot.messages), 'entry', 'entries')}")
     _print_entries(snapshot.messages)
+
+
+async def show_state(storage: Storage, key: str, *, as_json: bool) -> None:
+    """Print the snapshot under a key.
+
+    Raises:
+        DurablyError: there is none, or it cannot be read.
+    """
+    try:
+        snapshot = await storage.states.load(key)
+    except StateNotFound:
+        raise absent("state", key) from None
+    if as_json:
+        print_json({"key": key, "snapshot": msgspec.to_builtins(snapshot)})
+        return
+    print_line(f"state {key}", style="bold")
+    _print("snapshot", _json(msgspec.structs.replace(snapshot, messages=[])))
+    _print_rule(count(len(snapshot.messages), "entry", "entries"))
+    _print_entries(snapshot.messages)
+
+
+async def _tree(storage: Storage, id_: str, *, as_json: bool) -> None:
+    tree = storage.tree(id_)
+    try:
+        info = await tree.info()
+    except TreeNotFound:
+        raise absent("tree", id_) from None
+    messages: Sequence[Entry] = ()
+    if info.leaf_id is not None:
+        messages = await tree.messages(info.leaf_id)
+    if as_json:
+        print_json({**msgspec.to_builtins(info), "messages": msgspec.to_builtins(messages)})
+        return
+    print_line(f"tree {id_}", style="bold")
+    _print("info", _json(info))
+    _print_rule(count(len(messages), "entry", "entries"))
+    _print_entries(messages)
 
 
 def _json(value: JsonValue) -> str:

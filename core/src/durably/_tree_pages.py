@@ -1,0 +1,67 @@
+"""Pages of trees, and of the nodes of one."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from durably._nodes import KIND, decode_node, is_unfinished, tree_info
+from durably._paging import filtered_page
+from durably._paths import Start
+from durably.checks import MAX_LIST_LIMIT, check_count
+from durably.logstore import LogId, LogInfo, LogState, LogStore, Page, Range
+from durably.states import state_of
+from durably.tree_values import TreeInfo, TreeNode
+
+__all__ = ["list_trees", "node_page", "page_of_trees", "whole_state"]
+
+T = TypeVar("T")
+
+
+async def list_trees(store: LogStore, *, after: str | None, limit: int) -> Page[TreeInfo]:
+    """List trees; see ``Storage.trees``."""
+    return await page_of_trees(store, tree_info, after=after, limit=limit)
+
+
+async def page_of_trees(
+    store: LogStore, make: Callable[[LogId, LogState], T], *, after: str | None, limit: int
+) -> Page[T]:
+    """Return a page of what is made of the trees that are complete.
+
+    Raises:
+        InvalidLimit: ``limit`` is out of its range.
+        CorruptRecord: the head of one cannot be read.
+    """
+    check_count("limit", limit, minimum=1, maximum=MAX_LIST_LIMIT)
+
+    def accept(found: LogInfo) -> T | None:
+        state = whole_state(found)
+        return None if state is None else make(LogId(kind=KIND, id=found.id), state)
+
+    return await filtered_page(store, KIND, after=after, limit=limit, accept=accept, is_narrow=True)
+
+
+def whole_state(found: LogInfo) -> LogState | None:
+    """Return the state of a tree that was listed; None if it is not complete.
+
+    Raises:
+        CorruptRecord: its head is missing.
+    """
+    state = state_of(KIND, found)
+    return None if is_unfinished(LogId(kind=KIND, id=found.id), state) else state
+
+
+async def node_page(
+    store: LogStore, log: LogId, begun: Start, span: Range, *, with_content: bool
+) -> Page[TreeNode]:
+    """Return a page of one node less than the limit of ``span``, which tells whether more follow.
+
+    Raises:
+        UnknownEntryType: a node or an entry is of a type this version does not know.
+        CorruptRecord: a node cannot be read.
+    """
+    stored = await store.read(log, span)
+    records = stored.records if stored else ()
+    shown = records[: (span.limit or 0) - 1]
+    found = tuple(
+        decode_node(log, record, begun.head.labels, with_content=with_content) for record in shown
+    )
+    return Page(items=found, next=found[-1].id if len(records) > len(found) else None)
