@@ -145,6 +145,11 @@ async def _execute(order: Order, progress: Progress, agent: Agent, call: _Call) 
         return _result(entry, await tool.run(context, arguments))
     except Interrupt:
         raise
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return _told(entry, "CancelledError: something the tool waited for", is_error=True)
     except Exception as error:  # noqa: BLE001 - the model decides what a failed tool means
         return _told(entry, f"{type(error).__name__}: {error}", is_error=True)
 

@@ -19,6 +19,7 @@ from durably import (
     InputEntry,
     JsonValue,
     NotSerializable,
+    RecordTooLarge,
     RunHead,
     RunSnapshot,
     Segment,
@@ -26,6 +27,7 @@ from durably import (
     ToolCallEntry,
     ToolResultEntry,
 )
+from durably.codec import Codec
 from durably.runs import segment_meta
 from durably_runner._calls import to_json
 from durably_runner._order import Order
@@ -38,6 +40,8 @@ from durably_runner.results import RunResult
 from durably_runner.usage import Usage
 
 __all__ = ["complete", "is_answered", "replay", "snapshot_of", "waiting"]
+
+_json: Codec[Any] = Codec(Any)
 
 _ASKING = InputEntry | ToolResultEntry
 
@@ -74,15 +78,23 @@ async def complete(
         InvalidOutput: the answer is not of the agent's ``output_type``.
     """
     output = await _output(order, progress, agent)
-    stored, missing = _storable(agent, output)
     await save_turn_end(order, progress, status="finished")
-    progress.is_ending = True
-    await progress.save([], status="completed", output=stored, error=missing)
+    await _store_completed(progress, agent, output)
     await _keep(order, progress.snapshot(), finished_at=time.time())
     if progress.claim is not None and _deletes(order):
         await progress.claim.delete()
     result = _result(order, progress.snapshot(), finish_reason=finish_reason, value=output)
     return _announced(order, result)
+
+
+async def _store_completed(progress: Progress, agent: Agent, output: object) -> None:
+    stored, missing = _storable(agent, output)
+    progress.is_ending = True
+    try:
+        await progress.save([], status="completed", output=stored, error=missing)
+    except RecordTooLarge as error:
+        missing = f"with it the head has {error.size} bytes, and {error.limit} is the most"
+        await progress.save([], status="completed", output=None, error=missing)
 
 
 async def _output(order: Order, progress: Progress, agent: Agent) -> Any:  # noqa: ANN401 - any type
@@ -101,18 +113,24 @@ async def _output(order: Order, progress: Progress, agent: Agent) -> Any:  # noq
 
 
 def _storable(agent: Agent, output: object) -> tuple[JsonValue, str | None]:
-    """Return an output as JSON, or None and why that cannot be."""
+    """Return an output as JSON, or None and why that cannot be.
+
+    What no ``output_type`` brings back must be JSON as it is.
+    """
     adapter = agent.output
     try:
-        return to_json(output if adapter is None else _dumped(adapter, output)), None
+        if adapter is not None:
+            return to_json(_dumped(adapter, output)), None
+        _json.encode(output, "output")
     except NotSerializable as error:
         return None, f"the output is no JSON: {error.reason}"
+    return output, None
 
 
 def _dumped(adapter: "pydantic.TypeAdapter[Any]", output: object) -> object:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a validator may have returned another type
-        return adapter.dump_python(output, mode="python")
+        return adapter.dump_python(output, by_alias=True, round_trip=True)
 
 
 async def _keep(order: Order, run: RunSnapshot, *, finished_at: float) -> None:
@@ -141,23 +159,34 @@ async def replay(order: Order, run: RunSnapshot, *, is_held: bool) -> RunResult:
         options = order.checkpoint
         if _deletes(order) and options is not None and options.checkpointer is not None:
             await options.checkpointer.delete(run.run_id, expected_revision=run.revision)
-    value = run.head.output if run.head.error is None else None
-    result = _result(order, run, value=_revived(order, run, value), is_replay=True)
-    return _announced(order, result)
+    value, missing = _revived(order, run)
+    return _announced(order, _result(order, run, value=value, missing=missing, is_replay=True))
 
 
-def _revived(order: Order, run: RunSnapshot, stored: JsonValue) -> Any:  # noqa: ANN401 - any type
-    """Return a stored output as what the agent makes of it; finished work outlives its agent."""
-    agent = reachable(order.agent).get(run.head.agent_name)
-    if agent is None:
-        message = f"run {run.run_id!a} was completed by agent {run.head.agent_name!a}, gone since"
+def _revived(order: Order, run: RunSnapshot) -> tuple[Any, str | None]:
+    """Return a stored output as what the agent makes of it, or why there is none.
+
+    Finished work outlives its agent.
+    """
+    head = run.head
+    agent = reachable(order.agent).get(head.agent_name)
+    if agent is None and head.agent_name:
+        message = f"run {run.run_id!a} was completed by agent {head.agent_name!a}, gone since"
         warnings.warn(message, stacklevel=2)
-        return stored
-    adapter = agent.output
-    if adapter is None or run.head.error is not None:
+    if head.error is None:
+        return _typed(agent, run), None
+    if agent is not None and agent.output_type is None and agent.output_validator is None:
+        return _text(run.entries), None
+    return None, head.error
+
+
+def _typed(agent: Agent | None, run: RunSnapshot) -> Any:  # noqa: ANN401 - any type
+    stored = run.head.output
+    adapter = None if agent is None else agent.output
+    if adapter is None:
         return stored
     try:
-        return adapter.validate_python(stored)
+        return adapter.validate_json(_json.encode(stored, "output"))
     except pydantic.ValidationError:
         message = f"the output of run {run.run_id!a} is not of the agent's output_type any more"
         warnings.warn(message, stacklevel=2)
@@ -175,6 +204,7 @@ def _result(
     *,
     finish_reason: str | None = None,
     value: Any = None,  # noqa: ANN401 - the output
+    missing: str | None = None,
     is_replay: bool = False,
 ) -> RunResult:
     is_completed = run.head.status == "completed"
@@ -190,7 +220,7 @@ def _result(
         interrupt=run.head.interrupt,
         is_replay=is_replay,
         value=value,
-        missing=run.head.error if is_completed and is_replay else None,
+        missing=missing,
     )
 
 

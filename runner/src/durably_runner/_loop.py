@@ -105,7 +105,7 @@ async def _steer(order: Order, progress: Progress) -> bool:
 def _is_over(progress: Progress, turn: ModelTurn | None) -> bool:
     """Whether the model has said its last word: in this call, or in one that a crash ended."""
     if turn is None:
-        return is_answered(progress.entries)
+        return progress.head.turns > 0 and is_answered(progress.entries)
     return not any(isinstance(entry, ToolCallEntry) for entry in turn.entries)
 
 

@@ -2,10 +2,18 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
-from durably import Claim, Entry, RevisionConflict, RunHead, RunSnapshot, pending_tool_calls
+from durably import (
+    Claim,
+    Entry,
+    RevisionConflict,
+    RunHead,
+    RunSnapshot,
+    Unavailable,
+    pending_tool_calls,
+)
 from durably.codec import Codec
 from durably.entries import ToolCallEntry
 from durably_runner.errors import LimitExceeded
@@ -16,6 +24,9 @@ __all__ = ["Progress", "save_failure"]
 logger = logging.getLogger("durably_runner")
 
 _entry: Codec[Entry] = Codec(Entry)
+
+LONGEST_ERROR = 2_000
+"""Characters of an exception's text that are stored with a run."""
 
 _RESUMABLE = (LimitExceeded, TimeoutError, ConnectionError)
 """What leaves a run ``interrupted``; any other exception leaves it ``failed``."""
@@ -44,23 +55,43 @@ class Progress:
         self.hands_over_to = head.pending_handoff
         self.is_ending = False
         self._saving = asyncio.Lock()
+        self._failure: BaseException | None = None
 
     async def save(self, entries: Sequence[Entry], **changes: Any) -> None:  # noqa: ANN401 - the head's fields
         """Append entries and change fields of the head, together.
+
+        After a save whose outcome is not known no other is begun.
 
         Raises:
             RevisionConflict: another worker took the run over.
             NotSerializable: an entry or the head holds what JSON cannot give back exactly.
         """
         async with self._saving:
-            head = self.head.replace(usage=self.usage.as_json(), **changes)
+            if self._failure is not None:
+                raise self._failure
+            await self._save(entries, changes)
+
+    async def end(self, status: str, error: str) -> None:
+        """Save how the run ended, after a save whose outcome is not known, too."""
+        async with self._saving:
+            await self._save([], {"status": status, "error": error})
+
+    async def _save(self, entries: Sequence[Entry], changes: Mapping[str, Any]) -> None:
+        head = self.head.replace(usage=self.usage.as_json(), **changes)
+        try:
             if self.claim is not None:
                 await self.claim.append(entries, head)
             else:
                 for index, entry in enumerate(entries):
                     _entry.encode(entry, f"entries[{index}]")
+        except (Unavailable, asyncio.CancelledError) as failure:
+            # It may be stored; the claim makes sure that it is before it stores anything else.
+            self._failure = failure
             self.head = head
             self.entries += entries
+            raise
+        self.head = head
+        self.entries += entries
 
     @property
     def transcript(self) -> list[Entry]:
@@ -96,7 +127,7 @@ async def save_failure(progress: Progress, error: BaseException) -> None:
 
 async def _save_status(progress: Progress, status: str, error: str) -> None:
     try:
-        await progress.save([], status=status, error=error)
+        await progress.end(status, error[:LONGEST_ERROR])
     except Exception:
         logger.exception("run %a could not be saved as %s", progress.run_id, status)
 

@@ -60,6 +60,7 @@ async def find_stored(order: Order) -> Stored | None:
     if options.if_run_exists == "fail":
         raise RunExists(options.run_id, "the checkpointer", "Use another run_id, or resume it")
     if options.if_run_exists == "restart" and checkpointer is not None:
+        check_new(order, await load_earlier(order))
         await checkpointer.delete(options.run_id, expected_revision=held.revision)
         return None
     return Stored(snapshot=held, is_held=True)
@@ -84,13 +85,15 @@ def check_new(order: Order, earlier: Earlier) -> None:
 
     Raises:
         RunExists: the session has it, where it could not be replaced.
-        RunNotFound: neither it nor the checkpointer has it, and ``resume_only`` asks for it.
+        RunNotFound: nobody has it, the caller neither, and ``resume_only`` asks for it.
     """
-    policy = "resume" if order.checkpoint is None else order.checkpoint.if_run_exists
+    options = order.checkpoint
+    policy = "resume" if options is None else options.if_run_exists
+    given = None if options is None else options.resume_from
     if earlier.own is not None and policy in {"restart", "fail"}:
         hint = "A stored run is never replaced: rewind the session first, or use another run_id"
         raise RunExists(order.run_id, f"session {order.session_id!a}", hint)
-    if earlier.own is None and policy == "resume_only":
+    if earlier.own is None and given is None and policy == "resume_only":
         raise RunNotFound(order.run_id)
 
 
@@ -113,7 +116,8 @@ async def begin(order: Order, stored: Stored | None, earlier: Earlier) -> Progre
         await _take(progress, order.inputs, earlier)
         return progress
     run = stored.snapshot
-    find_agent(order.agent, run.head.agent_name, order.run_id)
+    for name in (run.head.agent_name, run.head.pending_handoff or run.head.agent_name):
+        find_agent(order.agent, name, order.run_id)
     decided = _decided(order, run.head, run.entries)
     head = run.head.replace(status="running", error=None, interrupt=None)
     if stored.is_held:

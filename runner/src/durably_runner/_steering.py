@@ -9,11 +9,15 @@ __all__ = ["Steering"]
 
 
 class Steering:
-    """A queue of messages; ``takes_all`` says whether one turn takes all of them, or one."""
+    """A queue of messages; ``takes_all`` says whether one turn takes all of them, or one.
+
+    ``is_unsaved`` says that some were taken since a snapshot was saved last.
+    """
 
     def __init__(self, *, takes_all: bool = True) -> None:
         self._queue: deque[Sequence[Entry]] = deque()
         self._takes_all = takes_all
+        self.is_unsaved = False
 
     def add(self, message: Sequence[Entry]) -> None:
         """Put a message at the end."""
@@ -24,9 +28,10 @@ class Steering:
         return list(self._queue) if self._takes_all else list(self._queue)[:1]
 
     def drop(self, messages: Sequence[Sequence[Entry]]) -> None:
-        """Remove messages that were taken, and are saved."""
+        """Remove messages that were taken into the transcript."""
         for message in messages:
             self._queue.remove(message)
+        self.is_unsaved = self.is_unsaved or bool(messages)
 
     def __bool__(self) -> bool:
         return bool(self._queue)

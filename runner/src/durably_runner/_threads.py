@@ -2,12 +2,20 @@
 
 import msgspec
 
-from durably import JsonObject, Migrators, RunHead, StateSnapshot
+from durably import JsonObject, MigrationError, Migrators, RunHead, StateSnapshot
 from durably_runner._order import Order
 from durably_runner._progress import Progress
 from durably_runner.events import ThreadSaved
 
-__all__ = ["ensure_saved", "head_of", "migrated", "save_turn_end", "save_turn_start", "state_of"]
+__all__ = [
+    "ensure_saved",
+    "head_of",
+    "migrated",
+    "run_id_of",
+    "save_turn_end",
+    "save_turn_start",
+    "state_of",
+]
 
 OURS = "durably_runner"
 """Under this name ``extra`` holds what a snapshot has no field for."""
@@ -16,7 +24,11 @@ OURS = "durably_runner"
 def state_of(progress: Progress, *, version: int, status: str, extra: JsonObject) -> StateSnapshot:
     """Return a run and what was before it as a snapshot."""
     head = progress.head
-    ours = {"agent_name": head.agent_name, "context_state": head.context_state}
+    ours = {
+        "run_id": progress.run_id,
+        "agent_name": head.agent_name,
+        "context_state": head.context_state,
+    }
     return StateSnapshot(
         version=version,
         status=status,
@@ -42,6 +54,12 @@ def head_of(state: StateSnapshot, agent_name: str) -> RunHead:
     )
 
 
+def run_id_of(state: StateSnapshot, default: str) -> str:
+    """Return the id that the idempotency keys of a snapshot's calls are made from."""
+    run_id: str = state.extra.get(OURS, {}).get("run_id", default)
+    return run_id
+
+
 def migrated(state: StateSnapshot, migrators: Migrators, place: str) -> StateSnapshot:
     """Return a snapshot at the version of the migrators.
 
@@ -50,11 +68,18 @@ def migrated(state: StateSnapshot, migrators: Migrators, place: str) -> StateSna
         MigrationError: a step is missing, or failed.
     """
     fields = {**msgspec.to_builtins(state), "version": state.version}
-    return msgspec.convert(migrators.migrate(fields, place=place), StateSnapshot)
+    advanced = migrators.migrate(fields, place=place)
+    try:
+        return msgspec.convert(advanced, StateSnapshot)
+    except msgspec.ValidationError as error:
+        found, wanted = state.version, migrators.version
+        reason = f"what the steps returned is no snapshot: {error}"
+        raise MigrationError(place, found=found, wanted=wanted, reason=reason) from error
 
 
 async def save_turn_start(order: Order, progress: Progress, *, must_save: bool) -> None:
     """Save a snapshot before the model is asked, if the thread wants one or it must be."""
+    must_save = must_save or order.steering.is_unsaved
     if order.thread is not None and (must_save or order.thread.save_on_turn_start):
         await _save(order, progress, "running")
 
@@ -79,4 +104,5 @@ async def _save(order: Order, progress: Progress, status: str) -> None:
         return
     state = state_of(progress, version=order.state_version, status=status, extra=order.extra)
     seq = await order.thread.saver.append(order.thread.thread_id, state)
+    order.steering.is_unsaved = False
     order.emit(ThreadSaved(seq=seq, status=status))

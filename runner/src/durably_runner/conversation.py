@@ -21,7 +21,7 @@ from durably_runner._loop import go_on
 from durably_runner._order import Input, Order, inputs
 from durably_runner._progress import Progress
 from durably_runner._steering import Steering
-from durably_runner._threads import head_of, migrated, state_of
+from durably_runner._threads import head_of, migrated, run_id_of, state_of
 from durably_runner.agents import Agent, reachable
 from durably_runner.errors import ConversationState, InvalidOptions
 from durably_runner.events import Event
@@ -163,8 +163,6 @@ class Conversation:
         if decision is not None:
             check_decision(decision, self._progress.run_id, waits_for)
             fresh = entries_of(decision)
-        self._progress.waits_for = None
-        self._progress.head = self._progress.head.replace(interrupt=None)
         return await self._go_on(fresh)
 
     async def save_checkpoint(self) -> int:
@@ -223,7 +221,7 @@ class Conversation:
         if self._migrators is not None:
             state = migrated(state, self._migrators, f"the snapshot of {run_id!a}")
         head = head_of(state, self._agent.name)
-        self._progress = Progress(run_id, head, state.messages, None)
+        self._progress = Progress(run_id_of(state, run_id), head, state.messages, None)
         self._status = state.status
         self._extra = dict(state.extra)
 
@@ -232,12 +230,13 @@ class Conversation:
         async with self._running:
             progress = self._progress
             before = len(progress.entries)
+            await progress.save(fresh, status="running", error=None, output=None, interrupt=None)
+            progress.waits_for = None
             progress.turns_before = progress.head.turns
             progress.is_ending = False
             self._status = "running"
             order = self._order()
             try:
-                await progress.save(fresh, status="running", error=None, output=None)
                 async with asyncio.timeout(self._limits.timeout):
                     result = await go_on(order, progress)
             except BaseException:

@@ -178,6 +178,7 @@ class EngineSession:
             DecisionRefused: the decision is about something else.
             What else ``Runner.run`` raises.
         """
+        await self._store()
         return await Runner.run(
             self._agent,
             [],

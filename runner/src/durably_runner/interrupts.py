@@ -87,7 +87,7 @@ def digest_of(call: ToolCallEntry) -> str:
     try:
         arguments = msgspec.json.decode(call.arguments or "{}")
         canonical = msgspec.json.encode(arguments, order="deterministic")
-    except (msgspec.DecodeError, UnicodeEncodeError):
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         canonical = call.arguments.encode("utf-8", "surrogatepass")
     return blake2b(canonical, digest_size=16).hexdigest()
 

@@ -19,7 +19,29 @@ __all__ = ["Runner"]
 
 
 class Runner:
-    """Runs agents. It keeps nothing: all there is to keep is in the stores it is given."""
+    """Runs agents. It keeps nothing: all there is to keep is in the stores it is given.
+
+    The transcript is what the session holds, then this run's own entries. With a ``checkpoint``
+    every model answer is saved before a tool of it runs, and every tool result as it lands; issuing
+    the same call again goes on from there, whatever ended the earlier one: results that are stored
+    are never computed again, calls without one are executed again. A run that is completed is
+    replayed: nothing runs, and its output is returned; the new input is ignored by a run that
+    exists. When a run is completed, it is first stored as such, then appended to the session, and
+    only then, with ``delete_on_success``, its checkpoint goes. A run that is interrupted is never
+    appended to the session.
+
+    A tool that raises ``Interrupt`` hands the run to a person: the result says what it waits for,
+    and issuing the call again returns the same and runs nothing, until there is a ``decision``
+    about it. With a ``thread`` snapshots of the whole conversation are saved as its options say.
+
+    ``deps`` go to the tools and are never stored. ``parent_usage`` is told what the whole run used
+    once it is completed, also by a replay.
+
+    An exception ends the run and is raised; it is stored with the run's status: ``interrupted`` for
+    a cancellation, a limit, a time-out, a connection error or a ``RetryableModelError``, else
+    ``failed``. Either can be issued again. What a tool raises does not end the run: the model is
+    told.
+    """
 
     @staticmethod
     async def run(
@@ -36,28 +58,6 @@ class Runner:
         parent_usage: Usage | None = None,
     ) -> RunResult:
         """Run an agent until its model calls no tool any more, or a tool asks for a person.
-
-        The transcript is what the session holds, then this run's own entries. With a
-        ``checkpoint`` every model answer is saved before a tool of it runs, and every tool result
-        as it lands; issuing the same call again goes on from there, whatever ended the earlier
-        one: results that are stored are never computed again, calls without one are executed
-        again. A run that is completed is replayed: nothing runs, and its output is returned; the
-        new input is ignored by a run that exists. When a run is completed, it is first stored as
-        such, then appended to the session, and only then, with ``delete_on_success``, its
-        checkpoint goes. A run that is interrupted is never appended to the session.
-
-        A tool that raises ``Interrupt`` hands the run to a person: the result says what it waits
-        for, and issuing the call again returns the same and runs nothing, until there is a
-        ``decision`` about it. With a ``thread`` snapshots of the whole conversation are saved as
-        its options say.
-
-        ``deps`` go to the tools and are never stored. ``parent_usage`` is told what the whole run
-        used once it is completed, also by a replay.
-
-        An exception ends the run and is raised; it is stored with the run's status:
-        ``interrupted`` for a cancellation, a limit, a time-out, a connection error or a
-        ``RetryableModelError``, else ``failed``. Either can be issued again. What a tool raises
-        does not end the run: the model is told.
 
         Returns:
             The result, of a run that is completed or waits for a person.

@@ -109,7 +109,7 @@ class Tool(msgspec.Struct, Generic[P, R], frozen=True, kw_only=True, eq=False):
         function = cast("Callable[..., Any]", self.function)
         if inspect.iscoroutinefunction(function):
             return await function(**arguments, **given)
-        result = await asyncio.to_thread(function, **arguments, **given)
+        result = await asyncio.to_thread(_called, function, {**arguments, **given})
         return await result if inspect.isawaitable(result) else result
 
 
@@ -137,6 +137,13 @@ def tool(
     if function is None:
         return lambda given: _make(given, name, description)
     return _make(function, name, description)
+
+
+def _called(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401 - its result
+    try:
+        return function(**arguments)
+    except StopIteration as error:  # which no future can hold
+        raise RuntimeError("StopIteration") from error
 
 
 def _make(function: Callable[P, R], name: str | None, description: str | None) -> Tool[P, R]:
