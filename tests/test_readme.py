@@ -18,6 +18,7 @@ EXPECTED = [
     "'Noted.'",
     "answer: 3 pages",
     "'Plan a trip.'",
+    "['Where to?', 'To Oslo.']\nbranches: 2",
     "It is 5. computed\nIt is 5. replayed",
     "second page: 100 to 199\n['Line 249']",
     "{'user': 'ada'} 1 entry",
