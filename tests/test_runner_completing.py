@@ -9,7 +9,7 @@ import msgspec
 import pydantic
 import pytest
 
-from builders import call, dump, model
+from builders import call, dump, model, user
 from durably import ImagePart, ReasoningEntry, Storage, TextPart, Unavailable
 from durably_runner import (
     CheckpointOptions,
@@ -393,3 +393,36 @@ async def test_a_failed_session_append_leaves_a_run_to_replay(place):
             break
     assert last.head.status == "completed"
     assert (last.head.output, len(last.entries)) == ("done", 4)
+
+
+async def test_a_checkpoint_may_go_with_a_later_call(storage):
+    """A run loses nothing with a checkpoint that goes when it is issued again, to be deleted."""
+    agent = scripted(
+        costly(*calls("a"), tokens=3), costly(model("[1, 2]"), tokens=5), output_type=set[int]
+    )
+    first = await run(agent, storage=storage)
+    dropping = await run(agent, storage=storage, delete_on_success=True)
+    assert await stored(storage) is None
+    alone = await run(agent, storage=storage, delete_on_success=True)
+    for name in ("output", "usage", "turns", "agent_name", "entries"):
+        values = [getattr(one, name) for one in (first, dropping, alone)]
+        assert values == [values[0]] * 3, name
+    assert (alone.output, turns(agent)) == ({1, 2}, [1, 2])
+
+
+async def test_a_segment_repeats_no_text(storage):
+    """The meta of a segment holds an output only where the entries do not say it."""
+    await run(scripted("plain"), storage=storage, run_id="text")
+    await run(scripted("[1]", output_type=list[int]), storage=storage, run_id="typed")
+    text, typed = await storage.sessions.segments(SESSION_ID)
+    assert "output" not in text.meta["run"]
+    assert typed.meta["run"]["output"] == [1]
+
+
+async def test_a_last_word_may_be_reasoning_alone(storage):
+    """A model that only reasoned, and was cut off from its completion, is not asked again."""
+    said = ReasoningEntry(provider="p")
+    await plant(storage, "running", [user("go"), said], turns=1)
+    agent = scripted("never", "never")
+    ended = await run(agent, storage=storage)
+    assert (ended.output, turns(agent)) == ("", [])

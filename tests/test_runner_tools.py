@@ -247,7 +247,7 @@ def double(number: int) -> int:
         ("", "number: Field required"),
         ('{"number": "many"}', "number: Input should be a valid integer"),
         ('{"number": 1, "more": 2}', "more: Extra inputs are not permitted"),
-        ("[1]", ": Input should be an object"),
+        ("[1]", "arguments: Input should be an object"),
     ],
 )
 async def test_arguments_that_do_not_fit_are_told(arguments, told):

@@ -156,7 +156,9 @@ async def _execute(order: Order, progress: Progress, agent: Agent, call: _Call) 
 
 def _faults(error: pydantic.ValidationError) -> str:
     faults = error.errors(include_url=False, include_context=False, include_input=False)
-    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in faults)
+    places = (".".join(map(str, one["loc"])) for one in faults)
+    said = zip(places, (one["msg"] for one in faults), strict=True)
+    return "; ".join(f"{place}: {what}" if place else what for place, what in said)
 
 
 def _result(entry: ToolCallEntry, returned: object) -> ToolResultEntry:

@@ -8,7 +8,7 @@ import inspect
 import time
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pydantic
@@ -17,8 +17,10 @@ from durably import (
     AssistantTextEntry,
     Entry,
     InputEntry,
+    JsonObject,
     JsonValue,
     NotSerializable,
+    ReasoningEntry,
     RecordTooLarge,
     RunHead,
     RunSnapshot,
@@ -55,7 +57,7 @@ def last_answer(entries: Sequence[Entry]) -> list[Entry]:
 def is_answered(entries: Sequence[Entry]) -> bool:
     """Whether the model's last word needs no other: it said something, and called no tool."""
     answer = last_answer(entries)
-    said = [entry for entry in answer if isinstance(entry, AssistantTextEntry)]
+    said = [one for one in answer if isinstance(one, AssistantTextEntry | ReasoningEntry)]
     return bool(said) and not any(isinstance(entry, ToolCallEntry) for entry in answer)
 
 
@@ -138,10 +140,17 @@ async def _keep(order: Order, run: RunSnapshot, *, finished_at: float) -> None:
     if order.session is None or order.session_id is None:
         return
     meta = segment_meta(run.head, finished_at=finished_at)
-    if _deletes(order):
-        head = run.head.replace(context_state=None)
-        meta["run"] = msgspec.to_builtins(head)
+    if order.checkpoint is not None:
+        meta["run"] = _head_in_meta(run)
     await order.session.append(order.session_id, run.entries, run_id=run.run_id, meta=meta)
+
+
+def _head_in_meta(run: RunSnapshot) -> JsonObject:
+    """Return what a replay needs of the head, should the checkpoint go; see ``snapshot_of``."""
+    fields: JsonObject = msgspec.to_builtins(run.head.replace(context_state=None, output=None))
+    if run.head.output != _text(run.entries):
+        fields["output"] = run.head.output
+    return fields
 
 
 def _deletes(order: Order) -> bool:
@@ -235,12 +244,11 @@ def _announced(order: Order, result: RunResult) -> RunResult:
 def snapshot_of(segment: Segment) -> RunSnapshot:
     """Return a run that only its session holds any more, as completed.
 
-    What the runner did not put there, such as an abandoned run that was recorded as finished,
-    has its last text as its output.
+    Without another output it has its last text; and so has what the runner did not put there, such
+    as an abandoned run that was recorded as finished.
     """
     stored = (segment.meta or {}).get("run")
-    if isinstance(stored, dict):
-        head = msgspec.convert(stored, RunHead)
-    else:
-        head = RunHead(status="completed", output=_text(segment.entries))
+    fields = cast("JsonObject", stored) if isinstance(stored, dict) else {}
+    output = fields.get("output", _text(segment.entries))
+    head = msgspec.convert({**fields, "status": "completed", "output": output}, RunHead)
     return RunSnapshot(run_id=segment.run_id, revision=0, head=head, entries=segment.entries)
