@@ -4,71 +4,29 @@ First the checkpoint says that the run is completed, then the session gets it, t
 the checkpoint goes. After a crash between any two of them issuing the run again does the rest.
 """
 
-import inspect
 import time
-import warnings
-from collections.abc import Sequence
 from typing import Any, cast
 
 import msgspec
-import pydantic
 
 from durably import (
-    AssistantTextEntry,
-    Entry,
-    InputEntry,
     JsonObject,
-    JsonValue,
-    NotSerializable,
-    ReasoningEntry,
     RecordTooLarge,
     RunHead,
     RunSnapshot,
     Segment,
-    TextPart,
-    ToolCallEntry,
-    ToolResultEntry,
 )
-from durably.codec import Codec
 from durably.runs import segment_meta
-from durably_runner._calls import to_json
 from durably_runner._order import Order
+from durably_runner._outputs import make_output, revived, storable, text_of
 from durably_runner._progress import Progress
 from durably_runner._threads import save_turn_end
 from durably_runner.agents import Agent, reachable
-from durably_runner.errors import InvalidOutput
 from durably_runner.events import RunCompleted
 from durably_runner.results import RunResult
 from durably_runner.usage import Usage
 
-__all__ = ["complete", "is_answered", "replay", "snapshot_of", "waiting"]
-
-_json: Codec[Any] = Codec(Any)
-
-_ASKING = InputEntry | ToolResultEntry
-
-
-def last_answer(entries: Sequence[Entry]) -> list[Entry]:
-    """Return what the model said after the last thing it was told."""
-    asked = [place for place, entry in enumerate(entries) if isinstance(entry, _ASKING)]
-    return list(entries[asked[-1] + 1 :] if asked else entries)
-
-
-def is_answered(entries: Sequence[Entry]) -> bool:
-    """Whether the model's last word needs no other: it said something, and called no tool."""
-    answer = last_answer(entries)
-    said = [one for one in answer if isinstance(one, AssistantTextEntry | ReasoningEntry)]
-    return bool(said) and not any(isinstance(entry, ToolCallEntry) for entry in answer)
-
-
-def _text(entries: Sequence[Entry]) -> str:
-    said = [one.content for one in last_answer(entries) if isinstance(one, AssistantTextEntry)]
-    return "".join(
-        content
-        if isinstance(content, str)
-        else "".join(part.text for part in content if isinstance(part, TextPart))
-        for content in said
-    )
+__all__ = ["complete", "replay", "snapshot_of", "waiting"]
 
 
 async def complete(
@@ -79,7 +37,7 @@ async def complete(
     Raises:
         InvalidOutput: the answer is not of the agent's ``output_type``.
     """
-    output = await _output(order, progress, agent)
+    output = await make_output(agent, progress.entries, order.run_id)
     await save_turn_end(order, progress, status="finished")
     await _store_completed(progress, agent, output)
     await _keep(order, progress.snapshot(), finished_at=time.time())
@@ -90,49 +48,13 @@ async def complete(
 
 
 async def _store_completed(progress: Progress, agent: Agent, output: object) -> None:
-    stored, missing = _storable(agent, output)
+    stored, missing = storable(agent, output)
     progress.is_ending = True
     try:
         await progress.save([], status="completed", output=stored, error=missing)
     except RecordTooLarge as error:
         missing = f"with it the head has {error.size} bytes, and {error.limit} is the most"
         await progress.save([], status="completed", output=None, error=missing)
-
-
-async def _output(order: Order, progress: Progress, agent: Agent) -> Any:  # noqa: ANN401 - any type
-    output: Any = _text(progress.entries)
-    adapter = agent.output
-    if adapter is not None:
-        try:
-            output = adapter.validate_json(output)
-        except pydantic.ValidationError as error:
-            faults = "; ".join(one["msg"] for one in error.errors(include_url=False))
-            raise InvalidOutput(order.run_id, agent.name, faults) from error
-    if agent.output_validator is not None:
-        output = agent.output_validator(output)
-        output = await output if inspect.isawaitable(output) else output
-    return output
-
-
-def _storable(agent: Agent, output: object) -> tuple[JsonValue, str | None]:
-    """Return an output as JSON, or None and why that cannot be.
-
-    What no ``output_type`` brings back must be JSON as it is.
-    """
-    adapter = agent.output
-    try:
-        if adapter is not None:
-            return to_json(_dumped(adapter, output)), None
-        _json.encode(output, "output")
-    except NotSerializable as error:
-        return None, f"the output is no JSON: {error.reason}"
-    return output, None
-
-
-def _dumped(adapter: "pydantic.TypeAdapter[Any]", output: object) -> object:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a validator may have returned another type
-        return adapter.dump_python(output, by_alias=True, round_trip=True)
 
 
 async def _keep(order: Order, run: RunSnapshot, *, finished_at: float) -> None:
@@ -148,7 +70,7 @@ async def _keep(order: Order, run: RunSnapshot, *, finished_at: float) -> None:
 def _head_in_meta(run: RunSnapshot) -> JsonObject:
     """Return what a replay needs of the head, should the checkpoint go; see ``snapshot_of``."""
     fields: JsonObject = msgspec.to_builtins(run.head.replace(context_state=None, output=None))
-    if run.head.output != _text(run.entries):
+    if run.head.output != text_of(run.entries):
         fields["output"] = run.head.output
     return fields
 
@@ -168,38 +90,9 @@ async def replay(order: Order, run: RunSnapshot, *, is_held: bool) -> RunResult:
         options = order.checkpoint
         if _deletes(order) and options is not None and options.checkpointer is not None:
             await options.checkpointer.delete(run.run_id, expected_revision=run.revision)
-    value, missing = _revived(order, run)
+    agent = reachable(order.agent).get(run.head.agent_name)
+    value, missing = revived(agent, run)
     return _announced(order, _result(order, run, value=value, missing=missing, is_replay=True))
-
-
-def _revived(order: Order, run: RunSnapshot) -> tuple[Any, str | None]:
-    """Return a stored output as what the agent makes of it, or why there is none.
-
-    Finished work outlives its agent.
-    """
-    head = run.head
-    agent = reachable(order.agent).get(head.agent_name)
-    if agent is None and head.agent_name:
-        message = f"run {run.run_id!a} was completed by agent {head.agent_name!a}, gone since"
-        warnings.warn(message, stacklevel=2)
-    if head.error is None:
-        return _typed(agent, run), None
-    if agent is not None and agent.output_type is None and agent.output_validator is None:
-        return _text(run.entries), None
-    return None, head.error
-
-
-def _typed(agent: Agent | None, run: RunSnapshot) -> Any:  # noqa: ANN401 - any type
-    stored = run.head.output
-    adapter = None if agent is None else agent.output
-    if adapter is None:
-        return stored
-    try:
-        return adapter.validate_json(_json.encode(stored, "output"))
-    except pydantic.ValidationError:
-        message = f"the output of run {run.run_id!a} is not of the agent's output_type any more"
-        warnings.warn(message, stacklevel=2)
-        return stored
 
 
 def waiting(order: Order, run: RunSnapshot) -> RunResult:
@@ -249,6 +142,6 @@ def snapshot_of(segment: Segment) -> RunSnapshot:
     """
     stored = (segment.meta or {}).get("run")
     fields = cast("JsonObject", stored) if isinstance(stored, dict) else {}
-    output = fields.get("output", _text(segment.entries))
+    output = fields.get("output", text_of(segment.entries))
     head = msgspec.convert({**fields, "status": "completed", "output": output}, RunHead)
     return RunSnapshot(run_id=segment.run_id, revision=0, head=head, entries=segment.entries)

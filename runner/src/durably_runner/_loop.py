@@ -7,8 +7,9 @@ import msgspec
 
 from durably import RunSnapshot, ToolCallEntry
 from durably_runner._calls import answer_calls
-from durably_runner._completing import complete, is_answered, replay, snapshot_of, waiting
+from durably_runner._completing import complete, replay, snapshot_of, waiting
 from durably_runner._order import Order
+from durably_runner._outputs import is_answered
 from durably_runner._progress import Progress, save_failure
 from durably_runner._starting import (
     Earlier,
