@@ -4,8 +4,11 @@ from collections import deque
 from collections.abc import Sequence
 
 from durably import Entry
+from durably.codec import Codec
 
 __all__ = ["Steering"]
+
+_entry: Codec[Entry] = Codec(Entry)
 
 
 class Steering:
@@ -20,7 +23,13 @@ class Steering:
         self.is_unsaved = False
 
     def add(self, message: Sequence[Entry]) -> None:
-        """Put a message at the end."""
+        """Put a message at the end.
+
+        Raises:
+            NotSerializable: it is no JSON; it is not in the queue.
+        """
+        for index, entry in enumerate(message):
+            _entry.encode(entry, f"message[{index}]")
         self._queue.append(message)
 
     def next(self) -> list[Sequence[Entry]]:

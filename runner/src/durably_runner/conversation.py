@@ -19,6 +19,7 @@ from durably import (
 from durably.logstore import new_key
 from durably_runner._loop import go_on
 from durably_runner._order import Input, Order, inputs
+from durably_runner._outputs import is_answered
 from durably_runner._progress import Progress
 from durably_runner._steering import Steering
 from durably_runner._threads import head_of, migrated, run_id_of, state_of
@@ -42,6 +43,9 @@ class Conversation:
     told apart from version 1 only by a saver or state store that has them, too.
 
     One call runs at a time; steering is always possible.
+
+    Raises:
+        InvalidAgent: the agents cannot work together.
     """
 
     def __init__(
@@ -94,6 +98,7 @@ class Conversation:
 
         Raises:
             InvalidOptions: it would pass for a decision.
+            NotSerializable: it is no JSON.
         """
         said = inputs(message)
         check_said(said, "the message")
@@ -109,6 +114,9 @@ class Conversation:
 
         Raises:
             ConversationState: it runs, or waits for a person: then ``resume`` goes on.
+            InvalidOptions: the input would pass for a decision.
+            NotSerializable: the input is no JSON; nothing was changed.
+            What else ``Runner.run`` raises.
         """
         said = inputs(input)
         check_said(said, "the input")
@@ -118,7 +126,7 @@ class Conversation:
                 "the conversation waits for a person, and cannot be run",
                 hint="Say it with steer(), and resume()",
             )
-        if not self._progress.pending:
+        if not self._progress.pending and not is_answered(said):
             return await self._go_on(said)
         self._steering.add(said)
         return await self._go_on([])
@@ -128,6 +136,7 @@ class Conversation:
 
         Raises:
             ConversationState: it runs, waits for a person, or there is nothing to go on with.
+            What else ``Runner.run`` raises.
         """
         self._check_free("continue")
         if self.interrupted is not None:
@@ -151,6 +160,7 @@ class Conversation:
         Raises:
             ConversationState: it runs, or waits for nobody.
             DecisionRefused: the decision is about something else.
+            What else ``Runner.run`` raises.
         """
         self._check_free("resume")
         waits_for = self.interrupted
@@ -185,6 +195,8 @@ class Conversation:
 
         Raises:
             CheckpointNotFound: the thread has none.
+            SchemaTooNew: it is of a later version than the migrators.
+            MigrationError: a step of the migrators is missing, or failed.
             ConversationState: it runs.
             InvalidOptions: the conversation has no thread, and so no saver.
         """
@@ -208,6 +220,8 @@ class Conversation:
 
         Raises:
             StateNotFound: there is nothing under it.
+            SchemaTooNew: it is of a later version than the migrators.
+            MigrationError: a step of the migrators is missing, or failed.
             ConversationState: it runs.
             InvalidOptions: the conversation has no state store.
         """
