@@ -206,6 +206,32 @@ async def test_an_approval_is_good_for_one_call_where_ids_repeat(storage):
     assert [output for _, output, _ in results(run.entries)][1] == "paid 5"
 
 
+@pytest.mark.parametrize("approved", [True, False])
+async def test_a_decision_lapses_with_the_answer_that_made_no_use_of_it(storage, approved):
+    """What was decided and not acted upon is no decision about what is asked for later."""
+    first, later = ([call(call_id, "pay", amount=5)] for call_id in ("c1", "c2"))
+    agent, _ = agent_of(first, "Never mind.", later)
+    notes = Notes()
+    talk = Conversation(agent, thread=thread_of(storage), deps=notes)
+    await talk.run("pay 5 to bob")
+    await talk.resume(Decision.on(talk.interrupted, approved=approved, decided_by="ann"))
+    result = await talk.run("pay after all")
+    assert (result.interrupt.call_id, paid(notes)) == ("c2", [])
+
+
+async def test_a_decision_outlives_a_turn_that_calls_something_else(storage):
+    """Between deciding and acting the model may do other things, and be told others."""
+    first, again = ([call(call_id, "pay", amount=5)] for call_id in ("c1", "c2"))
+    other = [call("w", "work")]
+    agent, _ = agent_of(first, [*other, model("First this.")], again, "Done.")
+    notes = Notes()
+    talk = Conversation(agent, thread=thread_of(storage), deps=notes)
+    await talk.run("pay 5 to bob")
+    talk.steer("and hurry")
+    result = await talk.resume(Decision.on(talk.interrupted, approved=True, decided_by="ann"))
+    assert (result.output, len(paid(notes))) == ("Done.", 1)
+
+
 async def test_a_declined_call_is_told_to_the_model_and_does_nothing(anywhere):
     """The model gets the refusal and its note as an error; asking again asks the person again."""
     async with anywhere.open() as storage:

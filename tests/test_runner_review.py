@@ -390,3 +390,31 @@ def test_another_process_decides(outside, tmp_path):
         assert decided[way] == {"output": "Done.", "asked": 2}
         (only,) = read_ledger(Path(f"{ledger}-{way}"))
         assert only[:2] == ["paid", "5"]
+
+
+async def test_a_request_raised_together_with_others_is_one(storage):
+    """A tool whose tasks ask for a person, and fail, in a group hands the run to a person."""
+
+    async def fail():
+        raise ValueError("no")
+
+    async def ask():
+        raise Interrupt("a question", 7)
+
+    @tool
+    async def both() -> None:
+        """Do two things at once."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fail())
+            group.create_task(ask())
+
+    @tool
+    async def neither() -> None:
+        """Fail twice at once."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fail())
+
+    agent, _ = agent_of([call("n", "neither")], [call("b", "both")], tools=[both, neither])
+    result = await issue(storage, agent, Notes())
+    assert (result.interrupt.call_id, result.interrupt.data) == ("b", 7)
+    assert [is_error for _, _, is_error in results(result.entries)] == [True, False]

@@ -243,13 +243,13 @@ async def test_a_run_that_waits_is_saved_once_with_default_options(storage):
     assert [one.status for one in await saved(storage)] == ["interrupted"]
 
 
-async def test_a_thread_that_saves_at_no_end_does_not_show_a_run_that_waits(storage):
-    """Without saves at the end of a turn nothing is saved for a person, then or later."""
+async def test_what_a_person_is_asked_is_saved_whatever_the_options(storage):
+    """A run that waits is in its thread, once, also where no turn's end is saved."""
     agent, _ = paying()
     for _ in range(2):
         thread = thread_of(storage, save_on_turn_end=False)
         await issue(storage, agent, Notes(), thread=thread)
-    assert await saved(storage) == []
+    assert [one.status for one in await saved(storage)] == ["interrupted"]
 
 
 async def test_a_resumed_run_goes_on_in_the_thread_it_is_given(storage):

@@ -145,6 +145,10 @@ async def _execute(order: Order, progress: Progress, agent: Agent, call: _Call) 
         return _result(entry, await tool.run(context, arguments))
     except Interrupt:
         raise
+    except ExceptionGroup as group:
+        if (asked := _interrupt_in(group)) is not None:
+            raise asked from None
+        return _told(entry, f"{type(group).__name__}: {group}", is_error=True)
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():
@@ -152,6 +156,15 @@ async def _execute(order: Order, progress: Progress, agent: Agent, call: _Call) 
         return _told(entry, "CancelledError: something the tool waited for", is_error=True)
     except Exception as error:  # noqa: BLE001 - the model decides what a failed tool means
         return _told(entry, f"{type(error).__name__}: {error}", is_error=True)
+
+
+def _interrupt_in(group: BaseExceptionGroup[BaseException]) -> Interrupt | None:
+    """Return the first request for a person among exceptions that were raised together."""
+    for error in group.exceptions:
+        found = _interrupt_in(error) if isinstance(error, BaseExceptionGroup) else error  # pyright: ignore[reportUnknownArgumentType]
+        if isinstance(found, Interrupt):
+            return found
+    return None
 
 
 def _faults(error: pydantic.ValidationError) -> str:

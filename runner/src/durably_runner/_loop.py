@@ -85,22 +85,21 @@ async def go_on(order: Order, progress: Progress) -> RunResult:
             return await complete(order, progress, agent, turn.finish_reason if turn else None)
         if is_in_turn:
             await save_turn_end(order, progress)
-        is_steered = await _steer(order, progress)
-        await save_turn_start(order, progress, must_save=is_steered)
+        await _steer(order, progress)
+        await save_turn_start(order, progress)
         turn = await _ask(order, progress, agent)
         is_in_turn = True
 
 
-async def _steer(order: Order, progress: Progress) -> bool:
-    """Take messages that wait into the transcript, and say whether there were any."""
+async def _steer(order: Order, progress: Progress) -> None:
+    """Take messages that wait into the transcript."""
     messages = order.steering.next()
     if not messages:
-        return False
+        return
     entries = [entry for message in messages for entry in message]
     await progress.save(entries)
     order.steering.drop(messages)
     order.emit(Steered(entries=entries))
-    return True
 
 
 def _is_over(progress: Progress, turn: ModelTurn | None) -> bool:

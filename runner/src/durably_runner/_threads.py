@@ -77,22 +77,23 @@ def migrated(state: StateSnapshot, migrators: Migrators, place: str) -> StateSna
         raise MigrationError(place, found=found, wanted=wanted, reason=reason) from error
 
 
-async def save_turn_start(order: Order, progress: Progress, *, must_save: bool) -> None:
-    """Save a snapshot before the model is asked, if the thread wants one or it must be."""
-    must_save = must_save or order.steering.is_unsaved
+async def save_turn_start(order: Order, progress: Progress) -> None:
+    """Save a snapshot before the model is asked, if the thread wants one or a message must be."""
+    must_save = order.steering.is_unsaved
     if order.thread is not None and (must_save or order.thread.save_on_turn_start):
         await _save(order, progress, "running")
 
 
 async def save_turn_end(order: Order, progress: Progress, *, status: str | None = None) -> None:
-    """Save a snapshot if the thread wants one after a turn."""
-    if order.thread is not None and order.thread.save_on_turn_end:
+    """Save a snapshot after a turn, if the thread wants one or the run waits for a person."""
+    must_save = progress.waits_for is not None
+    if order.thread is not None and (must_save or order.thread.save_on_turn_end):
         await _save(order, progress, progress.head.status if status is None else status)
 
 
 async def ensure_saved(order: Order, progress: Progress) -> None:
     """Save a snapshot of a run that waits, unless the thread's last one says so already."""
-    if order.thread is None or not order.thread.save_on_turn_end:
+    if order.thread is None:
         return
     latest = await order.thread.saver.latest(order.thread.thread_id)
     if latest is None or latest.snapshot.interrupt != progress.head.interrupt:

@@ -107,7 +107,8 @@ class Conversation:
     async def run(self, input: Input) -> RunResult:  # noqa: A002 - what it is
         """Say something, and run until the model calls no tool any more.
 
-        Calls that an error left without a result are executed first.
+        Calls that an error left without a result are executed first; what was steered before comes
+        after the input, where the turn begins.
 
         Returns:
             The result; its ``entries`` are those that came with this call.

@@ -8,11 +8,13 @@ from typing import Self
 import msgspec
 
 from durably import (
+    AssistantTextEntry,
     CustomEntry,
     Entry,
     InputEntry,
     InterruptReason,
     JsonValue,
+    ReasoningEntry,
     ToolCallEntry,
 )
 from durably_runner.errors import DecisionRefused, InvalidOptions
@@ -148,14 +150,15 @@ def check_decision(decision: Decision, run_id: str, waits_for: InterruptReason |
 def decisions(entries: Sequence[Entry]) -> dict[tuple[str, int], Decision]:
     """Return the decision each call may act upon, by call_id and occurrence.
 
-    A decision is for one call: the first that comes after it with the same tool and arguments.
+    A decision is for one call: the first that comes after it with the same tool and arguments. It
+    lapses once the model has answered without a call and is told something new.
     """
     unused: dict[tuple[str, str], list[Decision]] = {}
     found: dict[tuple[str, int], Decision] = {}
     seen: dict[str, int] = {}
+    is_answered = False
     for entry in entries:
-        decision = _decision_in(entry)
-        if decision is not None:
+        if (decision := _decision_in(entry)) is not None:
             key = decision.tool_name, decision.arguments_digest
             unused.setdefault(key, []).append(decision)
         elif isinstance(entry, ToolCallEntry):
@@ -163,4 +166,8 @@ def decisions(entries: Sequence[Entry]) -> dict[tuple[str, int], Decision]:
             seen[entry.call_id] = occurrence + 1
             if unused and (waiting := unused.get((entry.name, digest_of(entry)))):
                 found[entry.call_id, occurrence] = waiting.pop(0)
+        elif isinstance(entry, InputEntry) and is_answered:
+            unused.clear()
+        if not isinstance(entry, ReasoningEntry | CustomEntry):
+            is_answered = isinstance(entry, AssistantTextEntry)
     return found

@@ -66,7 +66,9 @@ class ThreadOptions(msgspec.Struct, frozen=True):
     """In which thread snapshots of the conversation are saved, and when.
 
     The one at the start of a turn comes after steering and before the model is asked; the one at
-    its end once every call has its result. A run that ends or waits for a person ends its turn.
+    its end once every call has its result; a run that ends ends its turn. Whatever the options say,
+    messages that were steered into a turn are saved before its model is asked, and so is what a run
+    waits for a person to decide.
 
     Raises:
         InvalidId: ``thread_id`` is not legal as an id.
