@@ -5,7 +5,6 @@ import inspect
 import pickle
 import re
 
-import pydantic
 import pytest
 
 import durably_runner
@@ -24,6 +23,7 @@ from durably_runner import (
     DirectoryInUse,
     Interrupt,
     InvalidAgent,
+    InvalidArguments,
     InvalidOptions,
     InvalidOutput,
     LimitExceeded,
@@ -207,9 +207,14 @@ async def beyond_the_script(_):
     await run(scripted())
 
 
-@provokes("Tool.read_arguments", pydantic.ValidationError)
+@provokes("Tool.read_arguments", InvalidArguments)
 async def misfit(_):
     work.read_arguments("{")
+
+
+@provokes("Decision.on", InvalidOptions)
+async def undecidable(_):
+    Decision.on(None, approved=True, decided_by="ann")
 
 
 @provokes("tool", InvalidAgent)
@@ -271,6 +276,7 @@ EXAMPLES = {
     "Declined": Declined("Ann declined this"),
     "DirectoryInUse": DirectoryInUse("/data"),
     "InvalidAgent": InvalidAgent("no", hint="Mend it"),
+    "InvalidArguments": InvalidArguments("days: Field required"),
     "InvalidOptions": InvalidOptions("no", hint="Mend them"),
     "InvalidOutput": InvalidOutput("r", "clerk", "no int"),
     "LimitExceeded": LimitExceeded("r", "max_turns", 3),

@@ -44,7 +44,7 @@ from durably_runner import (
     ToolContext,
     tool,
 )
-from durably_runner.interrupts import KIND
+from durably_runner._decisions import KIND
 from review_job import (
     THREAD_ID,
     TOOLS,
@@ -777,6 +777,11 @@ class Scene(Stage):
     async def nothing_resumed(self):
         await (await self.session()).resume("nope")
 
+    async def deleted(self, verb):
+        session = await self.session()
+        await self.engine.storage.catalog.delete(session.session_id)
+        await getattr(session, verb)("hello")
+
     async def wrongly_decided(self):
         session = self.engine.create(paying()[0])
         result = await session.send("pay 5 to bob", deps=Notes())
@@ -827,6 +832,8 @@ ERRORS = {
     ("Engine.resume", SessionNotFound): lambda s: s.engine.resume("nope"),
     ("Engine.resume", AgentNotAttached): lambda s: s.of_another_engine(),
     ("EngineSession.resume", RunNotFound): lambda s: s.nothing_resumed(),
+    ("EngineSession.resume", SessionNotFound): lambda s: s.deleted("resume"),
+    ("EngineSession.send", SessionNotFound): lambda s: s.deleted("send"),
     ("EngineSession.resume", DecisionRefused): lambda s: s.wrongly_decided(),
 }
 ELSEWHERE = {("Engine.local", "DirectoryInUse"), ("Engine.local", "BackendNotInstalled")}

@@ -31,7 +31,7 @@ from durably_runner import (
     InvalidOptions,
     RetryableModelError,
 )
-from durably_runner.interrupts import KIND
+from durably_runner._decisions import KIND
 from review_faults import FailsAtWrite
 from review_job import Notes, agent_of, call, paid, paying, texts
 
@@ -127,9 +127,9 @@ async def test_an_operation_that_fails_leaves_a_session_that_can_go_on(storage):
 
     session = Engine(storage).create(Agent(name="clerk", model=moody))
     with pytest.raises(RetryableModelError):
-        await session.send("hello", run_id="r")
+        await session.send("hello", idempotency_key="r")
     assert await ids(storage) == [session.session_id]
-    assert (await session.send("hello", run_id="r")).output == "Hello."
+    assert (await session.send("hello", idempotency_key="r")).output == "Hello."
     assert await ids(storage) == [session.session_id]
 
 
@@ -260,16 +260,16 @@ async def test_a_storage_that_was_given_stays_open(storage):
 
 
 async def test_a_message_sent_again_is_answered_once(storage):
-    """With a run_id a send may be repeated: the first answer comes back, nothing is asked."""
+    """With a key a send may be repeated: the first answer comes back, nothing is asked."""
     engine = Engine(storage)
     agent, asked = agent_of("Hello.")
     session = engine.create(agent)
-    first = await session.send("hello", run_id="r")
-    again = await session.send("something else", run_id="r")
+    first = await session.send("hello", idempotency_key="r")
+    again = await session.send("something else", idempotency_key="r")
     assert (first.output, again.output, again.is_replay) == ("Hello.", "Hello.", True)
     assert len(asked.requests) == 1
     assert heard(await session.history()) == ["hello"]
-    assert await storage.checkpointer.load("r") is None
+    assert await storage.checkpointer.load(first.run_id) is None
 
 
 async def test_a_session_waits_for_a_person(anywhere):

@@ -11,7 +11,7 @@ import pytest
 
 import durably
 from builders import model
-from durably import InterruptReason, NotSerializable, Storage, Unavailable
+from durably import InterruptReason, Storage, Unavailable
 from durably_runner import (
     CheckpointOptions,
     Decision,
@@ -26,7 +26,7 @@ from durably_runner import (
     TurnStarted,
     tool,
 )
-from durably_runner.interrupts import digest_of
+from durably_runner._decisions import digest_of
 from review_faults import FailsAtWrite
 from review_job import (
     RUN_ID,
@@ -57,7 +57,7 @@ async def test_an_interrupt_is_stored_whole_and_gives_control_back(anywhere):
     expected = InterruptReason(
         call_id="c1",
         tool_name="ask",
-        arguments_digest=digest_of(asking),
+        arguments_digest=digest_of(asking, RUN_ID),
         reason="a question",
         data={"of": "c1", "more": [1, None, {"deep": "ü"}]},
     )
@@ -337,19 +337,19 @@ async def test_a_lost_answer_does_not_lose_a_turn(place, done):
     assert (result.turns, result.usage.requests, result.output) == (2, 2, "Done.")
 
 
-async def test_a_reason_that_cannot_be_stored_fails_the_run(storage):
-    """Data that is no JSON is the tool's fault: the run fails, and waits for nobody."""
+@pytest.mark.parametrize("data", [{1, 2}, "x" * 100_000], ids=["no JSON", "too large"])
+async def test_a_reason_that_cannot_be_stored_is_told_to_the_model(storage, data):
+    """Data that is no JSON, or too large, asks nobody: the call gets an error, the run goes on."""
 
     @tool
     def vague() -> str:
-        """Ask with what nobody can read."""
-        raise Interrupt("a question", {1, 2})
+        """Ask with what nobody can be shown."""
+        raise Interrupt("a question", data)
 
-    agent, _ = agent_of([call("c1", "vague")], tools=[vague])
-    with pytest.raises(NotSerializable):
-        await issue(storage, agent, Notes())
-    head = (await storage.checkpointer.load(RUN_ID)).head
-    assert (head.status, head.interrupt) == ("failed", None)
+    agent, _ = agent_of([call("c1", "vague")], "Sorry.", tools=[vague])
+    result = await issue(storage, agent, Notes())
+    assert (result.status, result.output, result.interrupt) == ("completed", "Sorry.", None)
+    assert [is_error for _, _, is_error in results(result.entries)] == [True]
 
 
 async def test_without_a_checkpoint_the_interrupt_comes_back_too():

@@ -15,7 +15,7 @@ import pytest
 from builders import call
 from disturbed import Small
 from durably import RunHead, Storage, TextPart, ToolCallEntry, ToolResultEntry
-from durably_runner import InvalidAgent, RunLimits, ToolContext, Usage, tool
+from durably_runner import InvalidAgent, InvalidArguments, RunLimits, ToolContext, Usage, tool
 from runner_scenes import calls, costly, run, scripted, stored, work
 
 
@@ -63,7 +63,7 @@ def test_a_schema_is_made_from_the_signature():
     for wrong in ({**valid, "days": 0}, {"days": 1}, {**valid, "context": {}}, {**valid, "x": 1}):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(wrong, schema)
-        with pytest.raises(pydantic.ValidationError):
+        with pytest.raises(InvalidArguments):
             visit.read_arguments(json.dumps(wrong))
 
 
@@ -103,7 +103,7 @@ def test_what_cannot_be_called_by_a_model_is_no_tool(function):
 
 
 async def test_a_tool_knows_its_call(storage):
-    """The context has deps, run_id, session_id, call_id, the agent, the turn and the usage."""
+    """The context has deps, run_id, session_id, call_id, the agent and the turn."""
     seen = []
 
     @tool
@@ -119,7 +119,7 @@ async def test_a_tool_knows_its_call(storage):
     assert first.deps is deps
     assert (first.run_id, first.session_id, first.agent_name) == ("r", "s", "clerk")
     assert (first.call_id, first.turn, second.call_id, second.turn) == ("a", 1, "b", 2)
-    assert second.usage.input_tokens == 5
+    assert first.usage is not second.usage
 
 
 async def test_a_nested_run_counts_in_the_run_it_is_nested_in():
@@ -204,7 +204,7 @@ async def test_a_result_is_saved_while_others_still_run(storage):
     [
         (KeyError("no such file"), "KeyError: 'no such file'"),
         (TimeoutError("too slow"), "TimeoutError: too slow"),
-        (ConnectionError(), "ConnectionError: "),
+        (ConnectionError(), "ConnectionError"),
         (StopIteration(), "StopIteration"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
@@ -247,7 +247,7 @@ def double(number: int) -> int:
         ("", "number: Field required"),
         ('{"number": "many"}', "number: Input should be a valid integer"),
         ('{"number": 1, "more": 2}', "more: Extra inputs are not permitted"),
-        ("[1]", "arguments: Input should be an object"),
+        ("[1]", "InvalidArguments: Input should be an object"),
     ],
 )
 async def test_arguments_that_do_not_fit_are_told(arguments, told):

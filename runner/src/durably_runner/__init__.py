@@ -5,6 +5,7 @@ it. A model is any object with ``async respond(request)``; everything stored goe
 contracts of ``durably``, so it runs on every backend.
 """
 
+from durably_runner._order import Input
 from durably_runner.agents import Agent
 from durably_runner.conversation import Conversation
 from durably_runner.engine import Engine, EngineSession
@@ -16,6 +17,7 @@ from durably_runner.errors import (
     Declined,
     DirectoryInUse,
     InvalidAgent,
+    InvalidArguments,
     InvalidOptions,
     InvalidOutput,
     LimitExceeded,
@@ -38,7 +40,7 @@ from durably_runner.events import (
 )
 from durably_runner.interrupts import Decision, Interrupt
 from durably_runner.models import Model, ModelRequest, ModelTurn, ScriptedModel, ToolSpec
-from durably_runner.options import CheckpointOptions, RunLimits, ThreadOptions
+from durably_runner.options import CheckpointOptions, IfRunExists, RunLimits, ThreadOptions
 from durably_runner.results import RunResult
 from durably_runner.runner import Runner
 from durably_runner.tools import Tool, ToolContext, tool
@@ -59,8 +61,11 @@ __all__ = [
     "EngineSession",
     "Event",
     "HandedOver",
+    "IfRunExists",
+    "Input",
     "Interrupt",
     "InvalidAgent",
+    "InvalidArguments",
     "InvalidOptions",
     "InvalidOutput",
     "LimitExceeded",

@@ -17,16 +17,17 @@ from durably import (
     Segment,
 )
 from durably.runs import segment_meta
+from durably_runner._graph import reachable
 from durably_runner._order import Order
 from durably_runner._outputs import make_output, revived, storable, text_of
 from durably_runner._progress import Progress
 from durably_runner._threads import save_turn_end
-from durably_runner.agents import Agent, reachable
+from durably_runner.agents import Agent
 from durably_runner.events import RunCompleted
 from durably_runner.results import RunResult
 from durably_runner.usage import Usage
 
-__all__ = ["complete", "replay", "snapshot_of", "waiting"]
+__all__ = ["complete", "replay", "result_of", "snapshot_of"]
 
 
 async def complete(
@@ -43,7 +44,7 @@ async def complete(
     await _keep(order, progress.snapshot(), finished_at=time.time())
     if progress.claim is not None and _deletes(order):
         await progress.claim.delete()
-    result = _result(order, progress.snapshot(), finish_reason=finish_reason, value=output)
+    result = result_of(order, progress.snapshot(), finish_reason=finish_reason, value=output)
     return _announced(order, result)
 
 
@@ -92,15 +93,10 @@ async def replay(order: Order, run: RunSnapshot, *, is_held: bool) -> RunResult:
             await options.checkpointer.delete(run.run_id, expected_revision=run.revision)
     agent = reachable(order.agent).get(run.head.agent_name)
     value, missing = revived(agent, run)
-    return _announced(order, _result(order, run, value=value, missing=missing, is_replay=True))
+    return _announced(order, result_of(order, run, value=value, missing=missing, is_replay=True))
 
 
-def waiting(order: Order, run: RunSnapshot) -> RunResult:
-    """Return a run that waits for a person."""
-    return _result(order, run)
-
-
-def _result(
+def result_of(
     order: Order,
     run: RunSnapshot,
     *,
@@ -109,6 +105,7 @@ def _result(
     missing: str | None = None,
     is_replay: bool = False,
 ) -> RunResult:
+    """Return what the caller gets of a run that is completed, or waits for a person."""
     is_completed = run.head.status == "completed"
     return RunResult(
         run_id=run.run_id,

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import weakref
 from pathlib import Path
 
 from durably_runner.errors import DirectoryInUse
@@ -9,11 +10,24 @@ from durably_runner.errors import DirectoryInUse
 __all__ = ["DirectoryLock"]
 
 
+_held: "weakref.WeakSet[DirectoryLock]" = weakref.WeakSet()
+
+
+def _forget() -> None:
+    """Let go of what a forked child got from its parent, whose lock it is."""
+    for lock in list(_held):
+        lock.release()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
 class DirectoryLock:
     """An exclusive lock on a file in the directory, held until it is released."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor: int | None = descriptor
+        _held.add(self)
 
     @classmethod
     def take(cls, folder: Path) -> "DirectoryLock":

@@ -7,20 +7,29 @@ import msgspec
 
 from durably import RunSnapshot, ToolCallEntry
 from durably_runner._calls import answer_calls
-from durably_runner._completing import complete, replay, snapshot_of, waiting
+from durably_runner._completing import complete, replay, result_of, snapshot_of
+from durably_runner._decisions import check_said
+from durably_runner._graph import find_agent, reachable, specs
 from durably_runner._order import Order
-from durably_runner._outputs import is_answered
+from durably_runner._outputs import adapter_of, is_answered
 from durably_runner._progress import Progress, save_failure
 from durably_runner._starting import (
     Earlier,
-    begin,
+    Start,
     check_new,
     find_stored,
+    finished_meanwhile,
     load_earlier,
+    prepare,
     still_waits,
 )
-from durably_runner._threads import ensure_saved, save_turn_end, save_turn_start
-from durably_runner.agents import Agent, find_agent, reachable, specs
+from durably_runner._threads import (
+    ensure_saved,
+    save_before_acting,
+    save_turn_end,
+    save_turn_start,
+)
+from durably_runner.agents import Agent
 from durably_runner.errors import LimitExceeded
 from durably_runner.events import (
     HandedOver,
@@ -30,9 +39,9 @@ from durably_runner.events import (
     Steered,
     TurnStarted,
 )
-from durably_runner.interrupts import check_said
 from durably_runner.models import ModelRequest, ModelTurn, respond
 from durably_runner.results import RunResult
+from durably_runner.usage import Usage
 
 __all__ = ["execute", "go_on"]
 
@@ -50,12 +59,19 @@ async def execute(order: Order) -> RunResult:
             return await replay(order, snapshot_of(earlier.own), is_held=False)
     if stored is not None and still_waits(order, stored.snapshot):
         return await _still_waiting(order, stored.snapshot, earlier)
-    progress = await begin(order, stored, earlier)
-    is_resumed = stored is not None
-    name = progress.head.agent_name
-    order.emit(RunStarted(run_id=order.run_id, agent_name=name, is_resumed=is_resumed))
+    return await _run(order, prepare(order, stored, earlier), is_new=stored is None)
+
+
+async def _run(order: Order, start: Start, *, is_new: bool) -> RunResult:
+    """Own the run, then go on with it; whatever ends it is stored."""
+    progress = start.progress
     try:
         async with asyncio.timeout(order.limits.timeout):
+            await progress.save(start.fresh)
+            if is_new and (done := await finished_meanwhile(order, progress)) is not None:
+                return await replay(order, snapshot_of(done), is_held=False)
+            name = progress.head.agent_name
+            order.emit(RunStarted(run_id=order.run_id, agent_name=name, is_resumed=not is_new))
             return await go_on(order, progress)
     except BaseException as error:
         await save_failure(progress, error)
@@ -64,8 +80,7 @@ async def execute(order: Order) -> RunResult:
 
 async def _still_waiting(order: Order, run: RunSnapshot, earlier: Earlier) -> RunResult:
     """Hand a run back that waits, and see to it that its thread shows what it waits for."""
-    progress = Progress(run.run_id, run.head, run.entries, None)
-    progress.earlier = earlier.entries
+    progress = Progress(run.run_id, run.head, run.entries, earlier=earlier.entries)
     await ensure_saved(order, progress)
     return _handed_back(order, run)
 
@@ -76,6 +91,7 @@ async def go_on(order: Order, progress: Progress) -> RunResult:
     turn: ModelTurn | None = None
     is_in_turn = bool(progress.pending)
     while True:
+        await save_before_acting(order, progress)
         await answer_calls(order, progress, agent)
         if progress.waits_for is not None:
             await save_turn_end(order, progress)
@@ -127,6 +143,7 @@ async def _ask(order: Order, progress: Progress, agent: Agent) -> ModelTurn:
     if turn - progress.turns_before > order.limits.max_turns:
         raise LimitExceeded(order.run_id, "max_turns", order.limits.max_turns)
     order.emit(TurnStarted(turn=turn, agent_name=agent.name))
+    adapter = adapter_of(agent)
     request = ModelRequest(
         run_id=order.run_id,
         agent_name=agent.name,
@@ -134,14 +151,12 @@ async def _ask(order: Order, progress: Progress, agent: Agent) -> ModelTurn:
         entries=progress.transcript,
         tools=specs(agent),
         turn=turn,
-        output_schema=None if agent.output is None else agent.output.json_schema(),
+        output_schema=None if adapter is None else adapter.json_schema(),
         context_state=progress.head.context_state,
     )
     answer = await respond(agent.model, request)
     check_said(answer.entries, f"the answer of agent {agent.name!a}")
-    progress.usage.input_tokens += answer.input_tokens
-    progress.usage.output_tokens += answer.output_tokens
-    progress.usage.requests += 1
+    progress.usage.add(Usage(answer.input_tokens, answer.output_tokens, requests=1))
     changes = {"turns": turn, "last_input_tokens": answer.input_tokens or None}
     if answer.context_state is not msgspec.UNSET:
         changes["context_state"] = answer.context_state
@@ -158,6 +173,6 @@ async def _instructions(order: Order, agent: Agent) -> str:
 
 
 def _handed_back(order: Order, run: RunSnapshot) -> RunResult:
-    result = waiting(order, run)
+    result = result_of(order, run)
     order.emit(RunInterrupted(result=result))
     return result

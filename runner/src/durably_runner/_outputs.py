@@ -3,6 +3,7 @@
 import inspect
 import warnings
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import pydantic
@@ -13,22 +14,36 @@ from durably import (
     InputEntry,
     JsonValue,
     NotSerializable,
-    ReasoningEntry,
     RunSnapshot,
     TextPart,
     ToolCallEntry,
     ToolResultEntry,
 )
 from durably.codec import Codec
-from durably_runner._calls import to_json
+from durably_runner._words import to_json
 from durably_runner.agents import Agent
 from durably_runner.errors import InvalidOutput
 
-__all__ = ["is_answered", "make_output", "revived", "storable", "text_of"]
+__all__ = ["adapter_of", "is_answered", "make_output", "revived", "storable", "text_of"]
 
 _json: Codec[Any] = Codec(Any)
 
 _ASKING = InputEntry | ToolResultEntry
+
+
+def adapter_of(agent: Agent | None) -> "pydantic.TypeAdapter[Any] | None":
+    """Return what reads and writes an agent's output; None for text."""
+    if agent is None or agent.output_type is None:
+        return None
+    try:
+        return _adapter(agent.output_type)
+    except TypeError:  # a type that cannot be a key
+        return pydantic.TypeAdapter(agent.output_type)
+
+
+@lru_cache(maxsize=128)
+def _adapter(output_type: Any) -> "pydantic.TypeAdapter[Any]":  # noqa: ANN401 - any type
+    return pydantic.TypeAdapter(output_type)
 
 
 def _last_answer(entries: Sequence[Entry]) -> list[Entry]:
@@ -40,8 +55,7 @@ def _last_answer(entries: Sequence[Entry]) -> list[Entry]:
 def is_answered(entries: Sequence[Entry]) -> bool:
     """Whether the model's last word needs no other: it said something, and called no tool."""
     answer = _last_answer(entries)
-    said = [one for one in answer if isinstance(one, AssistantTextEntry | ReasoningEntry)]
-    return bool(said) and not any(isinstance(entry, ToolCallEntry) for entry in answer)
+    return bool(answer) and not any(isinstance(entry, ToolCallEntry) for entry in answer)
 
 
 def text_of(entries: Sequence[Entry]) -> str:
@@ -62,7 +76,7 @@ async def make_output(agent: Agent, entries: Sequence[Entry], run_id: str) -> An
         InvalidOutput: it is not of the agent's ``output_type``.
     """
     output: Any = text_of(entries)
-    adapter = agent.output
+    adapter = adapter_of(agent)
     if adapter is not None:
         try:
             output = adapter.validate_json(output)
@@ -80,7 +94,7 @@ def storable(agent: Agent, output: object) -> tuple[JsonValue, str | None]:
 
     What no ``output_type`` brings back must be JSON as it is.
     """
-    adapter = agent.output
+    adapter = adapter_of(agent)
     try:
         if adapter is not None:
             return to_json(_dumped(adapter, output)), None
@@ -114,7 +128,7 @@ def revived(agent: Agent | None, run: RunSnapshot) -> tuple[Any, str | None]:
 
 def _typed(agent: Agent | None, run: RunSnapshot) -> Any:  # noqa: ANN401 - any type
     stored = run.head.output
-    adapter = None if agent is None else agent.output
+    adapter = adapter_of(agent)
     if adapter is None:
         return stored
     try:

@@ -16,6 +16,7 @@ from durably import (
 )
 from durably.codec import Codec
 from durably.entries import ToolCallEntry
+from durably_runner._words import words_of
 from durably_runner.errors import LimitExceeded
 from durably_runner.usage import Usage
 
@@ -37,22 +38,30 @@ class Progress:
 
     Without a claim nothing is stored. Saves come one after another, also those of tools that run
     at once. ``waits_for`` and ``hands_over_to`` are what the head's interrupt and pending_handoff
-    are, or become with a save on its way; ``is_ending`` says that a save completes the run.
-    ``earlier`` is the transcript before the run; ``turns_before`` of its turns count in no limit.
+    are, or become with a save on its way. ``has_begun`` says that a save was made, or may have
+    been, and ``is_ending`` that one completes the run. ``earlier`` is the transcript before the
+    run; ``turns_before`` of its turns count in no limit.
     """
 
     def __init__(
-        self, run_id: str, head: RunHead, entries: Sequence[Entry], claim: Claim | None
+        self,
+        run_id: str,
+        head: RunHead,
+        entries: Sequence[Entry],
+        *,
+        earlier: Sequence[Entry] = (),
+        claim: Claim | None = None,
     ) -> None:
         self.run_id = run_id
         self.head = head
         self.entries = list(entries)
+        self.earlier = list(earlier)
         self.usage = Usage.from_json(head.usage)
         self.claim = claim
-        self.earlier: list[Entry] = []
         self.turns_before = 0
         self.waits_for = head.interrupt
         self.hands_over_to = head.pending_handoff
+        self.has_begun = False
         self.is_ending = False
         self._saving = asyncio.Lock()
         self._failure: BaseException | None = None
@@ -87,9 +96,12 @@ class Progress:
         except (Unavailable, asyncio.CancelledError) as failure:
             # It may be stored; the claim makes sure that it is before it stores anything else.
             self._failure = failure
-            self.head = head
-            self.entries += entries
+            self._adopt(head, entries)
             raise
+        self._adopt(head, entries)
+
+    def _adopt(self, head: RunHead, entries: Sequence[Entry]) -> None:
+        self.has_begun = True
         self.head = head
         self.entries += entries
 
@@ -115,14 +127,15 @@ async def save_failure(progress: Progress, error: BaseException) -> None:
     """Save how a run ended that an exception ended, whatever cancels this meanwhile.
 
     A failure to do so is logged: the first error is what the caller must see. A run that another
-    worker took over is left alone, and so is one whose completion may have been stored.
+    worker took over is left alone, and so is one that was never begun, or whose completion may have
+    been stored.
     """
-    if progress.is_ending or isinstance(error, RevisionConflict):
+    is_ours = progress.has_begun and not isinstance(error, RevisionConflict)
+    if progress.is_ending or not is_ours:
         return
     is_resumable = isinstance(error, _RESUMABLE) or not isinstance(error, Exception)
     status = "interrupted" if is_resumable else "failed"
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    await _shielded(_save_status(progress, status, said))
+    await _shielded(_save_status(progress, status, words_of(error)))
 
 
 async def _save_status(progress: Progress, status: str, error: str) -> None:

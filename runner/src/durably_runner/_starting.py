@@ -13,15 +13,26 @@ from durably import (
     RunNotFound,
     RunSnapshot,
     Segment,
+    drop_dangling_tool_calls,
 )
 from durably.logstore import LogId
+from durably_runner._decisions import check_decision, entries_of, is_recorded
+from durably_runner._graph import find_agent
 from durably_runner._order import Order
 from durably_runner._progress import Progress
-from durably_runner.agents import find_agent
 from durably_runner.errors import RunExists
-from durably_runner.interrupts import check_decision, entries_of, is_recorded
 
-__all__ = ["Earlier", "Stored", "begin", "check_new", "find_stored", "load_earlier", "still_waits"]
+__all__ = [
+    "Earlier",
+    "Start",
+    "Stored",
+    "check_new",
+    "find_stored",
+    "finished_meanwhile",
+    "load_earlier",
+    "prepare",
+    "still_waits",
+]
 
 
 class Earlier(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,14 +78,16 @@ async def find_stored(order: Order) -> Stored | None:
 
 
 async def load_earlier(order: Order) -> Earlier:
-    """Read the session, but for this run itself."""
+    """Read the session, but for this run itself and for calls that never had a result."""
     if order.session is None or order.session_id is None:
         return Earlier(entries=[])
     segments = await order.session.segments(order.session_id)
     others = [segment for segment in segments if segment.run_id != order.run_id]
     metas = [segment.meta or {} for segment in others[-1:]]
     return Earlier(
-        entries=[entry for segment in others for entry in segment.entries],
+        entries=[
+            entry for segment in others for entry in drop_dangling_tool_calls(segment.entries)
+        ],
         context_state=metas[0].get("context_state") if metas else None,
         own=next((segment for segment in segments if segment.run_id == order.run_id), None),
     )
@@ -97,11 +110,17 @@ def check_new(order: Order, earlier: Earlier) -> None:
         raise RunNotFound(order.run_id)
 
 
-async def begin(order: Order, stored: Stored | None, earlier: Earlier) -> Progress:
-    """Take the run over, or start it: one save, before which nothing has run.
+class Start(msgspec.Struct, frozen=True, eq=False):
+    """A run that is to be taken over, or started, by saving what is fresh: nothing runs before."""
+
+    progress: Progress
+    fresh: list[Entry]
+
+
+def prepare(order: Order, stored: Stored | None, earlier: Earlier) -> Start:
+    """Return how the run begins; nothing is stored yet.
 
     Raises:
-        RevisionConflict: another worker was first.
         AgentNotFound: the run is with an agent that cannot be reached any more.
         DecisionRefused: there is a decision, and the run does not wait for it.
     """
@@ -111,22 +130,40 @@ async def begin(order: Order, stored: Stored | None, earlier: Earlier) -> Progre
             started_at=time.time(),
             context_state=earlier.context_state,
         )
-        _decided(order, head, [])
-        progress = _held(order, head, [], None)
-        await _take(progress, order.inputs, earlier)
-        return progress
+        return Start(_held(order, head, earlier, None), [*_decided(order, head, []), *order.inputs])
     run = stored.snapshot
     for name in (run.head.agent_name, run.head.pending_handoff or run.head.agent_name):
         find_agent(order.agent, name, order.run_id)
     decided = _decided(order, run.head, run.entries)
     head = run.head.replace(status="running", error=None, interrupt=None)
     if stored.is_held:
-        progress = _held(order, head, run.entries, run)
-        await _take(progress, decided, earlier)
-    else:
-        progress = _held(order, head, [], None)
-        await _take(progress, [*run.entries, *decided], earlier)
-    return progress
+        return Start(_held(order, head, earlier, run), decided)
+    return Start(_held(order, head, earlier, None), [*run.entries, *decided])
+
+
+def _held(order: Order, head: RunHead, earlier: Earlier, held: RunSnapshot | None) -> Progress:
+    checkpointer = None if order.checkpoint is None else order.checkpoint.checkpointer
+    return Progress(
+        order.run_id,
+        head,
+        [] if held is None else held.entries,
+        earlier=earlier.entries,
+        claim=None if checkpointer is None else checkpointer.hold(order.run_id, held),
+    )
+
+
+async def finished_meanwhile(order: Order, progress: Progress) -> Segment | None:
+    """Return the run as its session has it, if another worker did all of it before this claim.
+
+    That needs looking only where a completed run leaves no checkpoint; the claim is given back.
+    """
+    options = order.checkpoint
+    if progress.claim is None or options is None or not options.delete_on_success:
+        return None
+    earlier = await load_earlier(order)
+    if earlier.own is not None:
+        await progress.claim.delete()
+    return earlier.own
 
 
 def _decided(order: Order, head: RunHead, entries: Sequence[Entry]) -> list[Entry]:
@@ -143,16 +180,3 @@ def still_waits(order: Order, run: RunSnapshot) -> bool:
     if run.head.interrupt is None:
         return False
     return order.decision is None or is_recorded(order.decision, run.entries)
-
-
-def _held(
-    order: Order, head: RunHead, known: Sequence[Entry], held: RunSnapshot | None
-) -> Progress:
-    checkpointer = None if order.checkpoint is None else order.checkpoint.checkpointer
-    claim = None if checkpointer is None else checkpointer.hold(order.run_id, held)
-    return Progress(order.run_id, head, known, claim)
-
-
-async def _take(progress: Progress, fresh: Sequence[Entry], earlier: Earlier) -> None:
-    progress.earlier = earlier.entries
-    await progress.save(fresh)

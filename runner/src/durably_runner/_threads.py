@@ -3,15 +3,16 @@
 import msgspec
 
 from durably import JsonObject, MigrationError, Migrators, RunHead, StateSnapshot
+from durably_runner._opening import open_calls
 from durably_runner._order import Order
 from durably_runner._progress import Progress
 from durably_runner.events import ThreadSaved
 
 __all__ = [
     "ensure_saved",
-    "head_of",
     "migrated",
-    "run_id_of",
+    "progress_of",
+    "save_before_acting",
     "save_turn_end",
     "save_turn_start",
     "state_of",
@@ -26,6 +27,7 @@ def state_of(progress: Progress, *, version: int, status: str, extra: JsonObject
     head = progress.head
     ours = {
         "run_id": progress.run_id,
+        "earlier": len(progress.earlier),
         "agent_name": head.agent_name,
         "context_state": head.context_state,
     }
@@ -41,23 +43,30 @@ def state_of(progress: Progress, *, version: int, status: str, extra: JsonObject
     )
 
 
-def head_of(state: StateSnapshot, agent_name: str) -> RunHead:
-    """Return where a snapshot stands; ``agent_name`` is who it is with if it says nothing."""
-    ours = state.extra.get(OURS, {})
+def _head_of(state: StateSnapshot, agent_name: str) -> RunHead:
     return RunHead(
-        agent_name=ours.get("agent_name", agent_name),
+        agent_name=agent_name,
         usage=state.usage,
         turns=state.turn,
         interrupt=state.interrupt,
-        context_state=ours.get("context_state"),
+        context_state=state.extra.get(OURS, {}).get("context_state"),
         pending_handoff=state.pending_handoff,
     )
 
 
-def run_id_of(state: StateSnapshot, default: str) -> str:
-    """Return the id that the idempotency keys of a snapshot's calls are made from."""
-    run_id: str = state.extra.get(OURS, {}).get("run_id", default)
-    return run_id
+def progress_of(state: StateSnapshot, agent_name: str, run_id: str) -> Progress:
+    """Return a snapshot as a run that can go on; the names are for one that has none.
+
+    What came before the run stays apart from it: no call in it is open, no decision in it counts.
+    """
+    ours = state.extra.get(OURS, {})
+    before = ours.get("earlier", 0)
+    return Progress(
+        ours.get("run_id", run_id),
+        _head_of(state, ours.get("agent_name", agent_name)),
+        state.messages[before:],
+        earlier=state.messages[:before],
+    )
 
 
 def migrated(state: StateSnapshot, migrators: Migrators, place: str) -> StateSnapshot:
@@ -81,6 +90,17 @@ async def save_turn_start(order: Order, progress: Progress) -> None:
     """Save a snapshot before the model is asked, if the thread wants one or a message must be."""
     must_save = order.steering.is_unsaved
     if order.thread is not None and (must_save or order.thread.save_on_turn_start):
+        await _save(order, progress, "running")
+
+
+async def save_before_acting(order: Order, progress: Progress) -> None:
+    """Save the calls that were approved before they run, where no checkpoint holds them.
+
+    A restored conversation then executes these very calls, under their idempotency keys.
+    """
+    if order.thread is None or progress.claim is not None:
+        return
+    if any(call.decision is not None for call in open_calls(progress)):
         await _save(order, progress, "running")
 
 

@@ -11,22 +11,25 @@ from durably import (
     CheckpointNotFound,
     Entry,
     InterruptReason,
+    JsonObject,
     Migrators,
     RunHead,
     StateSnapshot,
     StateStore,
 )
 from durably.logstore import new_key
+from durably_runner._decisions import check_decision, entries_of, is_recorded
+from durably_runner._graph import reachable
 from durably_runner._loop import go_on
 from durably_runner._order import Input, Order, inputs
 from durably_runner._outputs import is_answered
 from durably_runner._progress import Progress
 from durably_runner._steering import Steering
-from durably_runner._threads import head_of, migrated, run_id_of, state_of
-from durably_runner.agents import Agent, reachable
-from durably_runner.errors import ConversationState, InvalidOptions
+from durably_runner._threads import migrated, progress_of, state_of
+from durably_runner.agents import Agent
+from durably_runner.errors import ConversationState, DecisionRefused, InvalidOptions
 from durably_runner.events import Event
-from durably_runner.interrupts import Decision, check_decision, check_said, entries_of
+from durably_runner.interrupts import Decision
 from durably_runner.options import RunLimits, ThreadOptions
 from durably_runner.results import RunResult
 
@@ -42,7 +45,8 @@ class Conversation:
     version they have, which is what this conversation saves; one stored without any version is
     told apart from version 1 only by a saver or state store that has them, too.
 
-    One call runs at a time; steering is always possible.
+    One call runs at a time; steering is always possible. ``extra`` is the application's own JSON,
+    saved and restored with the conversation. ``listen`` must not raise.
 
     Raises:
         InvalidAgent: the agents cannot work together.
@@ -72,14 +76,14 @@ class Conversation:
         self._running = asyncio.Lock()
         self._status = "idle"
         run_id = new_key() if thread is None else thread.thread_id
-        self._progress = Progress(run_id, RunHead(agent_name=agent.name), [], None)
-        self._extra: dict[str, Any] = {}
+        self._progress = Progress(run_id, RunHead(agent_name=agent.name), [])
+        self.extra: JsonObject = {}
 
     @property
     def state(self) -> StateSnapshot:
         """The conversation as it is now, as it would be saved."""
         return state_of(
-            self._progress, version=self._version, status=self._status, extra=self._extra
+            self._progress, version=self._version, status=self._status, extra=self.extra
         )
 
     @property
@@ -100,9 +104,7 @@ class Conversation:
             InvalidOptions: it would pass for a decision.
             NotSerializable: it is no JSON.
         """
-        said = inputs(message)
-        check_said(said, "the message")
-        self._steering.add(said)
+        self._steering.add(inputs(message, "the message"))
 
     async def run(self, input: Input) -> RunResult:  # noqa: A002 - what it is
         """Say something, and run until the model calls no tool any more.
@@ -120,7 +122,6 @@ class Conversation:
             What else ``Runner.run`` raises.
         """
         said = inputs(input)
-        check_said(said, "the input")
         self._check_free("run")
         if self.interrupted is not None:
             raise ConversationState(
@@ -172,7 +173,10 @@ class Conversation:
             )
         fresh: list[Entry] = []
         if decision is not None:
-            check_decision(decision, self._progress.run_id, waits_for)
+            run_id = self._progress.run_id
+            if is_recorded(decision, self._progress.entries):
+                raise DecisionRefused(run_id, decision.call_id, "it was given before")
+            check_decision(decision, run_id, waits_for)
             fresh = entries_of(decision)
         return await self._go_on(fresh)
 
@@ -188,8 +192,11 @@ class Conversation:
         thread = self._its_thread()
         return await thread.saver.append(thread.thread_id, self.state)
 
-    async def restore_latest_checkpoint(self, thread_id: str) -> Checkpoint:
+    async def restore_latest_checkpoint(self, thread_id: str | None = None) -> Checkpoint:
         """Become what a thread's latest snapshot says; no model is called, and no tool.
+
+        It is the conversation's own thread by default; in that one it goes on saving, whichever it
+        was restored from.
 
         Returns:
             The checkpoint.
@@ -202,7 +209,9 @@ class Conversation:
             InvalidOptions: the conversation has no thread, and so no saver.
         """
         self._check_free("restore")
-        found = await self._its_thread().saver.latest(thread_id)
+        thread = self._its_thread()
+        thread_id = thread.thread_id if thread_id is None else thread_id
+        found = await thread.saver.latest(thread_id)
         if found is None:
             raise CheckpointNotFound(thread_id)
         self._become(found.snapshot, thread_id)
@@ -235,10 +244,9 @@ class Conversation:
         self._check_free("restore")
         if self._migrators is not None:
             state = migrated(state, self._migrators, f"the snapshot of {run_id!a}")
-        head = head_of(state, self._agent.name)
-        self._progress = Progress(run_id_of(state, run_id), head, state.messages, None)
+        self._progress = progress_of(state, self._agent.name, run_id)
         self._status = state.status
-        self._extra = dict(state.extra)
+        self.extra = dict(state.extra)
 
     async def _go_on(self, fresh: list[Entry]) -> RunResult:
         """Run from where the conversation is; whatever comes of it is kept."""
@@ -276,7 +284,7 @@ class Conversation:
             emit=self._listen,
             steering=self._steering,
             state_version=self._version,
-            extra=self._extra,
+            extra=self.extra,
         )
 
     def _check_free(self, verb: str) -> None:

@@ -9,12 +9,14 @@ from typing import Any, Self
 from urllib.parse import quote
 
 import durably
-from durably import SessionExists, SessionId, Storage
+from durably import RunNotFound, SessionExists, SessionId, Storage
 from durably.history import HistoryFilter, HistoryPage
 from durably.logstore import new_key
+from durably_runner._graph import reachable
 from durably_runner._lock import DirectoryLock
 from durably_runner._order import Input
-from durably_runner.agents import Agent, reachable
+from durably_runner._words import digest
+from durably_runner.agents import Agent
 from durably_runner.errors import AgentNotAttached
 from durably_runner.interrupts import Decision
 from durably_runner.options import CheckpointOptions, IfRunExists, RunLimits
@@ -122,7 +124,10 @@ class Engine:
 
 
 class EngineSession:
-    """One session of an engine; it is in the catalog from its first async operation on."""
+    """One session of an engine; it is in the catalog from its first async operation on.
+
+    Its runs' ids begin with what tells them from those of every other session.
+    """
 
     def __init__(
         self, storage: Storage, session_id: SessionId, agent: Agent, *, is_new: bool
@@ -131,6 +136,7 @@ class EngineSession:
         self._session_id = session_id
         self._agent = agent
         self._is_new = is_new
+        self._prefix = f"{digest(session_id)[:16]}-"
 
     @property
     def session_id(self) -> SessionId:
@@ -141,27 +147,23 @@ class EngineSession:
         self,
         message: Input,
         *,
-        run_id: str | None = None,
+        idempotency_key: str | None = None,
         deps: Any = None,  # noqa: ANN401 - the application's
         limits: RunLimits | None = None,
     ) -> RunResult:
         """Say something, and run the agent; the run joins the session when it is completed.
 
-        With a ``run_id`` the same call may be issued again, whatever became of the first.
+        With an ``idempotency_key``, any text of this session's own, the same call may be issued
+        again, whatever became of the first.
 
         Raises:
-            What ``Runner.run`` raises.
+            SessionNotFound: the session was deleted.
+            What ``Runner.run`` raises, with the run's id in a note.
         """
+        key = new_key() if idempotency_key is None else digest(idempotency_key)
+        run_id = f"{self._prefix}{key}"
         await self._store()
-        return await Runner.run(
-            self._agent,
-            message,
-            session=self._storage.sessions,
-            session_id=self._session_id,
-            checkpoint=self._checkpoint(new_key() if run_id is None else run_id, "resume"),
-            deps=deps,
-            limits=limits,
-        )
+        return await self._run(message, run_id, "resume", deps=deps, limits=limits)
 
     async def resume(
         self,
@@ -174,21 +176,38 @@ class EngineSession:
         """Go on with a run that was cut off, or that waits for a person who decided now.
 
         Raises:
-            RunNotFound: there is no such run.
+            RunNotFound: this session has no such run.
+            SessionNotFound: the session was deleted.
             DecisionRefused: the decision is about something else.
             What else ``Runner.run`` raises.
         """
         await self._store()
-        return await Runner.run(
-            self._agent,
-            [],
-            session=self._storage.sessions,
-            session_id=self._session_id,
-            checkpoint=self._checkpoint(run_id, "resume_only"),
-            decision=decision,
-            deps=deps,
-            limits=limits,
+        if not run_id.startswith(self._prefix):
+            raise RunNotFound(run_id)
+        return await self._run(
+            [], run_id, "resume_only", decision=decision, deps=deps, limits=limits
         )
+
+    async def _run(
+        self,
+        message: Input,
+        run_id: str,
+        policy: IfRunExists,
+        **options: Any,  # noqa: ANN401 - those of Runner.run
+    ) -> RunResult:
+        checkpointer = self._storage.checkpointer
+        try:
+            return await Runner.run(
+                self._agent,
+                message,
+                session=self._storage.sessions,
+                session_id=self._session_id,
+                checkpoint=CheckpointOptions(checkpointer, run_id, policy, delete_on_success=True),
+                **options,
+            )
+        except BaseException as error:
+            error.add_note(f"run {run_id!a} of session {self._session_id!a}")
+            raise
 
     async def history(
         self,
@@ -210,13 +229,11 @@ class EngineSession:
         async for page in self._storage.sessions.pages(self._session_id, limit=limit, types=types):
             yield page
 
-    def _checkpoint(self, run_id: str, policy: IfRunExists) -> CheckpointOptions:
-        checkpointer = self._storage.checkpointer
-        return CheckpointOptions(checkpointer, run_id, policy, delete_on_success=True)
-
     async def _store(self) -> None:
-        """Put a new session into the catalog."""
-        if self._is_new:
-            with contextlib.suppress(SessionExists):  # by a call that was cancelled
-                await self._storage.catalog.create(self._session_id)
-            self._is_new = False
+        """Put a new session into the catalog; one that is not new must be there."""
+        if not self._is_new:
+            await self._storage.catalog.get(self._session_id)
+            return
+        with contextlib.suppress(SessionExists):  # by a call that was cancelled
+            await self._storage.catalog.create(self._session_id)
+        self._is_new = False

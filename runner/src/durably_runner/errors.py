@@ -5,6 +5,7 @@
     DurablyError
     ├── RunExists            ValueError    a run that must not exist does
     ├── InvalidAgent         ValueError    agents or tools that cannot work together
+    ├── InvalidArguments     ValueError    a model's arguments that do not fit a tool
     ├── InvalidOptions       ValueError    options of a run that contradict each other
     ├── AgentNotFound        LookupError   a stored run's agent that is in the graph no more
     ├── InvalidOutput        ValueError    a final answer that is not of the agent's output_type
@@ -28,6 +29,7 @@ __all__ = [
     "Declined",
     "DirectoryInUse",
     "InvalidAgent",
+    "InvalidArguments",
     "InvalidOptions",
     "InvalidOutput",
     "LimitExceeded",
@@ -47,6 +49,10 @@ class RunExists(DurablyError, ValueError):
 
 class InvalidAgent(DurablyError, ValueError):
     """An agent, or a tool, that cannot work as it was made."""
+
+
+class InvalidArguments(DurablyError, ValueError):
+    """Arguments of a call that do not fit the tool; the model is told, and the tool not called."""
 
 
 class InvalidOptions(DurablyError, ValueError):

@@ -93,9 +93,8 @@ class ScriptedModel:
 
 async def respond(model: Model | CallableModel, request: ModelRequest) -> ModelTurn:
     """Ask a model, or a plain callable."""
-    if isinstance(model, Model):
-        return _as_turn(await model.respond(request))
-    answer = model(request)
+    ask = model.respond if isinstance(model, Model) else model
+    answer = ask(request)
     return _as_turn(await answer if inspect.isawaitable(answer) else answer)
 
 

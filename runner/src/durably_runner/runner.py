@@ -152,7 +152,7 @@ def _order(
     return Order(
         agent=agent,
         inputs=inputs(given),
-        run_id=new_key() if checkpoint is None else checkpoint.run_id,
+        run_id=checkpoint.run_id if isinstance(checkpoint, CheckpointOptions) else new_key(),
         session=session,
         session_id=session_id,
         checkpoint=checkpoint,

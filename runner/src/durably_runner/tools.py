@@ -3,15 +3,25 @@
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
-from hashlib import blake2b
-from typing import Any, Generic, NotRequired, ParamSpec, TypeVar, cast, get_type_hints, overload
+from typing import (
+    Any,
+    Generic,
+    NotRequired,
+    ParamSpec,
+    TypeVar,
+    cast,
+    get_args,
+    get_type_hints,
+    overload,
+)
 
 import msgspec
 import pydantic
 from typing_extensions import TypedDict
 
 from durably import JsonObject, JsonValue, ToolCallEntry
-from durably_runner.errors import Declined, InvalidAgent
+from durably_runner._words import digest
+from durably_runner.errors import Declined, InvalidAgent, InvalidArguments
 from durably_runner.interrupts import Decision, Interrupt
 from durably_runner.models import ToolSpec
 from durably_runner.usage import Usage
@@ -31,10 +41,11 @@ _VARIADIC = {
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What a tool may know of the call it answers; a parameter annotated with it receives it.
 
-    ``deps`` is what the caller of the run gave, and is never stored. ``usage`` is the run's own:
-    give it to a nested run as ``parent_usage``. ``idempotency_key`` is the same whenever this very
-    call of this run is executed again, and of no other call: tools run at least once. ``decision``
-    is what a person decided about this tool with these arguments; see ``require_decision``.
+    ``deps`` is what the caller of the run gave, and is never stored. ``usage`` is what the call
+    itself uses: give it to a nested run as ``parent_usage``. ``idempotency_key`` is the same
+    whenever this very call of this run is executed again, and of no other call: tools run at least
+    once. ``decision`` is what a person decided about this tool with these arguments; see
+    ``require_decision``.
     """
 
     deps: Any
@@ -54,9 +65,9 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def idempotency_key(self) -> str:
-        """32 hexadecimal characters, from run_id, call_id and the call's occurrence."""
-        identity = msgspec.json.encode([self.run_id, self.call_id, self.occurrence])
-        return blake2b(identity, digest_size=16).hexdigest()
+        """32 hexadecimal characters, from run_id, call_id, occurrence, tool and arguments."""
+        call = [self.call_id, self.occurrence, self.call.name, self.call.arguments]
+        return digest([self.run_id, *call])
 
     def require_decision(self, reason: str, data: JsonValue = None) -> Decision:
         """Return the decision that approved this very call; to be called before any side effect.
@@ -99,9 +110,12 @@ class Tool(msgspec.Struct, Generic[P, R], frozen=True, kw_only=True, eq=False):
         """Return a model's arguments by name; no text stands for none.
 
         Raises:
-            pydantic.ValidationError: they are no JSON, or do not fit.
+            InvalidArguments: they are no JSON, or do not fit.
         """
-        return self.arguments.validate_json(text or "{}")
+        try:
+            return self.arguments.validate_json(text or "{}")
+        except pydantic.ValidationError as error:
+            raise InvalidArguments(_faults(error)) from error
 
     async def run(self, context: ToolContext, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401 - its result
         """Call the function, a blocking one in a thread."""
@@ -137,6 +151,13 @@ def tool(
     if function is None:
         return lambda given: _make(given, name, description)
     return _make(function, name, description)
+
+
+def _faults(error: pydantic.ValidationError) -> str:
+    faults = error.errors(include_url=False, include_context=False, include_input=False)
+    places = (".".join(map(str, one["loc"])) for one in faults)
+    said = zip(places, (one["msg"] for one in faults), strict=True)
+    return "; ".join(f"{place}: {what}" if place else what for place, what in said)
 
 
 def _called(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401 - its result
@@ -175,6 +196,10 @@ def _fields(
     for name, parameter in parameters.items():
         if parameter.kind in _VARIADIC:
             raise TypeError(f"parameter {name!r} cannot be given by name")
+        if name == "self" and name not in hints:
+            raise TypeError("it is a method: make a tool of a function, or of a bound method")
+        if hints.get(name) is not ToolContext and ToolContext in get_args(hints.get(name)):
+            raise TypeError(f"annotate parameter {name!r} with ToolContext itself")
         if hints.get(name) is ToolContext:
             context_name = name
         elif parameter.default is inspect.Parameter.empty:
