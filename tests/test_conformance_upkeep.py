@@ -18,8 +18,28 @@ BESIDE = (
     "COPY-005",
     "REC-001",
     "REC-002",
+    "STA-001",
+    "STA-006",
+    "MIG-001",
+    "MIG-007",
+    "TREE-001",
+    "TREE-LIST-001",
+    "TREE-STATE-001",
 )
-PARTS = ("catalog", "archive", "prune", "export", "fork", "rewind", "finish")
+PARTS = (
+    "catalog",
+    "archive",
+    "prune",
+    "export",
+    "fork",
+    "rewind",
+    "finish",
+    "states",
+    "state_store",
+    "tree",
+    "trees",
+    "tree_states",
+)
 
 
 class Bare(MemoryPlace):
@@ -32,6 +52,25 @@ class Bare(MemoryPlace):
             checkpointer=storage.checkpointer,
             checkpoint_saver=storage.checkpoint_saver,
             log_store=storage.log_store,
+            aclose=storage.aclose,
+        )
+
+
+class Older(MemoryPlace):
+    """A place whose handles have savers that take no migrators, and states that are no trees."""
+
+    async def connect(self, **options):
+        storage = await super().connect(**options)
+
+        def checkpoint_saver(*, max_checkpoints_per_thread=None):
+            return storage.checkpoint_saver(max_checkpoints_per_thread=max_checkpoints_per_thread)
+
+        return SimpleNamespace(
+            sessions=storage.sessions,
+            checkpointer=storage.checkpointer,
+            checkpoint_saver=checkpoint_saver,
+            log_store=storage.log_store,
+            states=storage.states,
             aclose=storage.aclose,
         )
 
@@ -66,3 +105,21 @@ def test_a_handle_may_do_without(id_, place, monkeypatch):
     [found] = run(harness, checks=chosen).checks
     assert found.status == "unsupported"
     assert found.reason in {f"its handles have no {name}" for name in PARTS}
+
+
+def test_a_saver_may_take_no_migrators(monkeypatch):
+    """Where savers take no migrators, they are not judged by any."""
+    assert judged("MIG-006", Older, monkeypatch) == ("unsupported", "its savers take no migrators")
+
+
+def test_states_may_be_kept_in_one_way(monkeypatch):
+    """A handle with states, and none that are kept as trees, is judged by the former."""
+    assert judged("STA-003", Older, monkeypatch) == ("passed", None)
+
+
+def judged(id_, place, monkeypatch):
+    """Return what became of a check in such a place, and why."""
+    harness = UrlHarness("memory://")
+    monkeypatch.setattr(harness, "place", place)
+    [found] = run(harness, checks=[one for one in all_checks() if one.id == id_]).checks
+    return found.status, found.reason

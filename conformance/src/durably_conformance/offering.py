@@ -1,15 +1,36 @@
 """What a handle offers: writing something by whatever is declared, and what lies beside that."""
 
+import inspect
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Protocol, cast
 
-from durably import Copied, ResultArchive, Rewound, SessionCatalog, Unsupported
+from durably import (
+    CheckpointSaver,
+    Copied,
+    Migrators,
+    Page,
+    ResultArchive,
+    Rewound,
+    SessionCatalog,
+    SessionTree,
+    StateStore,
+    TreeInfo,
+    TreeStateStore,
+    Unsupported,
+)
 from durably.retention import Prunable, Pruned
 from durably.testing import Handle
 from durably_conformance.building import batch, head, log, said, snapshot
 from durably_conformance.context import DoesNotApply, T
 
-__all__ = ["Upkeep", "count_something", "upkeep_of", "write_something"]
+__all__ = [
+    "Upkeep",
+    "count_something",
+    "migrating_saver",
+    "state_stores",
+    "upkeep_of",
+    "write_something",
+]
 
 
 class Upkeep(Protocol):
@@ -23,6 +44,27 @@ class Upkeep(Protocol):
     @property
     def archive(self) -> ResultArchive:
         """Where full tool results go when sessions are trimmed."""
+        ...
+
+    @property
+    def states(self) -> StateStore:
+        """One snapshot per key."""
+        ...
+
+    def state_store(self, *, migrators: Migrators | None = None) -> StateStore:
+        """Return a store like ``states``, with migrators."""
+        ...
+
+    def tree(self, tree_id: str) -> SessionTree:
+        """Return a tree of a conversation and its branches."""
+        ...
+
+    async def trees(self, *, after: str | None = None, limit: int = 100) -> Page[TreeInfo]:
+        """List trees."""
+        ...
+
+    def tree_states(self, *, migrators: Migrators | None = None) -> TreeStateStore:
+        """Return a store like ``states`` that keeps snapshots as trees."""
         ...
 
     async def rewind(
@@ -71,13 +113,41 @@ def upkeep_of(handle: Handle, *names: str) -> Upkeep:
         DoesNotApply: it has not: its backend brings contracts of its own, and no more.
     """
     for name in names:
-        try:
-            is_there = getattr(handle, name, None) is not None
-        except Unsupported:
-            is_there = False
-        if not is_there:
+        if not _has(handle, name):
             raise DoesNotApply(f"its handles have no {name}")
     return cast("Upkeep", handle)
+
+
+def _has(handle: Handle, name: str) -> bool:
+    try:
+        return getattr(handle, name, None) is not None
+    except Unsupported:
+        return False
+
+
+def state_stores(handle: Handle) -> dict[str, StateStore]:
+    """Return each store of snapshots by key that a handle has, by what it is called.
+
+    Raises:
+        DoesNotApply: it has none.
+    """
+    found = {"states": upkeep_of(handle, "states").states}
+    if _has(handle, "tree_states"):
+        found["tree_states"] = upkeep_of(handle).tree_states()
+    return found
+
+
+def migrating_saver(handle: Handle, migrators: Migrators) -> CheckpointSaver:
+    """Return a saver with migrators.
+
+    Raises:
+        DoesNotApply: the handle makes none.
+    """
+    make = cast("Callable[..., CheckpointSaver]", handle.checkpoint_saver)
+    parameters = inspect.signature(make).parameters.values()
+    if not any(one.name == "migrators" or one.kind is one.VAR_KEYWORD for one in parameters):
+        raise DoesNotApply("its savers take no migrators")
+    return make(migrators=migrators)
 
 
 async def write_something(t: T, handle: Handle) -> None:

@@ -16,7 +16,16 @@ from durably.testing import Handle
 from durably_conformance.context import DoesNotApply, T
 from durably_conformance.keeping import Keeper
 
-__all__ = ["FORMAT_LOG", "Swap", "encoded", "format_of", "plant", "plant_format"]
+__all__ = [
+    "FORMAT_LOG",
+    "Swap",
+    "encoded",
+    "format_of",
+    "plant",
+    "plant_format",
+    "spoil",
+    "swap",
+]
 
 FORMAT_LOG = LogId(kind="meta", id="format")
 """The log whose head says which version of the format the storage has."""
@@ -69,6 +78,30 @@ async def _stored(store: LogStore, log: LogId) -> Log:
     if stored is None or len(stored.records) != 1:
         raise DoesNotApply(f"its {log.kind}s do not lie in its log store")
     return stored
+
+
+async def swap(handle: Handle, kind: str, id_: str, *swaps: Swap) -> None:
+    """Change some bytes of the one record that a contract stored under an id.
+
+    Raises:
+        DoesNotApply: the contract does not keep its records as JSON in the log store.
+    """
+    [record] = (await _stored(handle.log_store, LogId(kind=kind, id=id_))).records
+    await spoil(handle, kind, id_, _swapped(record.data or b"", swaps))
+
+
+async def spoil(handle: Handle, kind: str, id_: str, data: bytes) -> None:
+    """Put other bytes in the place of the one record that a contract stored under an id.
+
+    Raises:
+        DoesNotApply: the contract does not keep its records in the log store.
+    """
+    log = LogId(kind=kind, id=id_)
+    stored = await _stored(handle.log_store, log)
+    [record] = stored.records
+    new = NewRecord(entry_count=record.entry_count, data=data)
+    change = Rewrite(expected_revision=stored.state.revision, replace={record.seq: new})
+    await handle.log_store.rewrite(log, change)
 
 
 def _swapped(data: bytes, swaps: Sequence[Swap]) -> bytes:

@@ -28,7 +28,9 @@ __all__ = [
 Level: TypeAlias = Literal["must", "should", "candidate"]
 """``must`` decides the verdict, ``should`` is a remark, ``candidate`` does not count yet."""
 
-Contract: TypeAlias = Literal["harness", "storage", "logstore", "session", "checkpointer", "saver"]
+Contract: TypeAlias = Literal[
+    "harness", "storage", "logstore", "session", "checkpointer", "saver", "states", "tree"
+]
 Family: TypeAlias = Literal["named", "model", "crash", "concurrency", "network"]
 
 FAMILIES: tuple[Family, ...] = ("named", "model", "crash", "concurrency", "network")
@@ -41,8 +43,10 @@ NEEDS: Mapping[Contract, tuple[str, ...]] = {
     "session": ("sessions",),
     "checkpointer": ("checkpointer",),
     "saver": ("checkpoint_saver",),
+    "states": (),
+    "tree": (),
 }
-"""The capability that each contract is."""
+"""The capability that each contract is; what a handle may have beside them is none."""
 
 Function: TypeAlias = "Callable[[T], Awaitable[None]]"
 

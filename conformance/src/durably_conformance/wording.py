@@ -42,6 +42,11 @@ CONTRACTS: Mapping[Contract, tuple[str, str]] = {
     "session": ("Session", "conversations across runs, durably.contracts.Session"),
     "checkpointer": ("Checkpointer", "progress in a run, durably.contracts.Checkpointer"),
     "saver": ("CheckpointSaver", "snapshots of a thread, durably.contracts.CheckpointSaver"),
+    "states": ("StateStore", "one snapshot per key, and migrators, durably.states.StateStore"),
+    "tree": (
+        "SessionTree",
+        "conversations that branch, durably.tree_contracts.SessionTree, and snapshots kept so",
+    ),
 }
 """A heading for each contract, and what it is about."""
 

@@ -40,8 +40,9 @@ Clock = Callable[[], float]
 class Handle(Protocol):
     """What one opened handle offers; ``durably.Storage`` is one as it stands.
 
-    What else a storage has, such as ``catalog``, ``archive`` and ``prune``, a handle may have or
-    not; what it has is judged.
+    What else a storage has, such as ``catalog``, ``archive``, ``states``, ``tree`` and ``prune``,
+    a handle may have or not; what it has is judged. So is a ``checkpoint_saver`` that takes
+    ``migrators``.
     """
 
     @property

@@ -1,6 +1,8 @@
 """What is stored as lines, in another storage, under another id: whole, and once."""
 
-from typing import TypeAlias
+from typing import TypeAlias, cast
+
+import msgspec
 
 from durably import CopyConflict
 from durably.testing import Handle
@@ -9,6 +11,7 @@ from durably_conformance.context import T
 from durably_conformance.keeping import SESSIONS, keepers
 from durably_conformance.offering import Upkeep, upkeep_of
 from durably_conformance.registry import check
+from durably_conformance.trees import grow, path_of
 
 _Pair: TypeAlias = tuple[Handle, Handle]
 
@@ -115,3 +118,46 @@ async def a_fork_goes_its_own_way(t: T) -> None:
     await here.sessions.clear("s")
     t.eq(len(await here.sessions.segments("fork")), 3, "runs of a fork after its session went")
     t.exact(await upkeep.archive.recall("fork", "c"), results, "results of the fork then")
+
+
+@check("COPY-006", contract="storage", requires=("sessions",))
+async def other_content_is_left_alone(t: T) -> None:
+    """A run that is there with other content, told apart by nothing else, conflicts and stays."""
+    here, there = await t.connect(), await t.connect(t.another_place())
+    for handle, text in ((here, "mine"), (there, "ours")):
+        upkeep_of(handle, "export", "import_lines")
+        await handle.sessions.append("s", said(text), run_id="r")
+    await here.sessions.append("z", said("a"), run_id="q")
+    lines = await _lines(upkeep_of(here))
+    await t.raises(CopyConflict, upkeep_of(there).import_lines(lines), "an import of other content")
+    t.eq(await there.sessions.load("s"), said("ours"), "what was there")
+    t.eq(await there.sessions.load("z"), said("a"), "what else was imported")
+
+
+@check("COPY-007", contract="storage")
+async def states_and_trees_come_along(t: T) -> None:
+    """States and trees are copied and exported with the rest, with branches, labels and leaf."""
+    here = await t.connect()
+    names = ("states", "tree", "export", "import_lines", "copy_to")
+    source = upkeep_of(here, *names)
+    for state in (snapshot("a", turn=1), snapshot("\u00e9\ud800", extra={"n": 1.0})):
+        await source.states.save("k", state)
+    tree = source.tree("t")
+    await grow(tree, "a", "b")
+    await tree.label("b", "left")
+    await tree.branch("a")
+    await grow(tree, "c")
+    await tree.rename("talk")
+    state, info = await source.states.load("k"), await tree.info()
+    path, left = await path_of(tree), await path_of(tree, "b")
+    t.clock.advance(1000)
+    places = [upkeep_of(await t.connect(t.another_place()), *names) for _ in range(2)]
+    await source.copy_to(cast("Handle", places[0]))
+    await places[1].import_lines(await _lines(source))
+    for name, target in zip(("a copy", "an import"), places, strict=True):
+        t.exact(await target.states.load("k"), state, f"the state in {name}")
+        copy = target.tree("t")
+        t.eq(await path_of(copy), path, f"the path of the tree in {name}")
+        t.eq(await path_of(copy, "b"), left, f"the path that was left in {name}")
+        found = await copy.info()
+        t.eq(found, msgspec.structs.replace(info, revision=found.revision), f"info in {name}")

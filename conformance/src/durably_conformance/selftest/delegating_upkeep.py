@@ -15,6 +15,7 @@ from durably import (
     SessionInfo,
     Storage,
     ToolResultEntry,
+    TreeInfo,
 )
 from durably.retention import Prunable, Pruned
 from durably.testing import Handle
@@ -113,6 +114,10 @@ class UpkeepMutation:
         return await self.inner.prune(
             kind, older_than=older_than, keep_last=keep_last, dry_run=dry_run, progress=progress
         )
+
+    async def trees(self, *, after: str | None = None, limit: int = 100) -> Page[TreeInfo]:
+        """List trees."""
+        return await self.inner.trees(after=after, limit=limit)
 
     async def copy_to(self, target: Handle) -> Copied:
         """Copy everything into another storage."""

@@ -75,12 +75,21 @@ class _Answer:
 class _HollowHandle:
     def __init__(self, manner: Manner) -> None:
         self.sessions = self.checkpointer = self.log_store = _Nothing(manner)
-        self.catalog = self.archive = self.sessions
+        self.catalog = self.archive = self.states = self.sessions
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.sessions, name)
 
     def checkpoint_saver(self, **_: object) -> _Nothing:
+        return self.sessions
+
+    def state_store(self, **_: object) -> _Nothing:
+        return self.sessions
+
+    def tree_states(self, **_: object) -> _Nothing:
+        return self.sessions
+
+    def tree(self, _: str) -> _Nothing:
         return self.sessions
 
     async def aclose(self) -> None:

@@ -108,7 +108,8 @@ class KeepsTheCallersSnapshot(SaverMutation):
     @override
     async def append(self, thread_id: str, snapshot: StateSnapshot) -> int:
         seq = await self.inner.append(thread_id, snapshot)
-        self.shared[f"extra {thread_id} {seq}"] = snapshot.extra
+        if snapshot.extra:
+            self.shared[f"extra {thread_id} {seq}"] = snapshot.extra
         return seq
 
     @override

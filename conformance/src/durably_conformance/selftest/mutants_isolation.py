@@ -245,7 +245,7 @@ MUTANTS = (
     wrong(
         "folds namespaces",
         "Two namespaces share nothing, however alike they look.",
-        "ISO-002 LOG-NS-002",
+        "ISO-002 LOG-NS-002 STA-008",
         "a namespace that becomes a part of a file name",
         mixes_namespaces,
         place=FoldsNamespaces,

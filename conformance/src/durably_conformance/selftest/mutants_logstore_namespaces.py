@@ -177,7 +177,7 @@ MUTANTS = (
     Mutant(
         name="no namespaces",
         says="Two namespaces share nothing.",
-        fails=frozenset({"ISO-002", "LOG-NS-001", "LOG-NS-002"}),
+        fails=frozenset({"ISO-002", "LOG-NS-001", "LOG-NS-002", "STA-008"}),
         provenance="google/adk-python#1641",
         harness=lambda: _wrong_namespaces(NoNamespaces),
         probe=shows_anothers_log,

@@ -189,6 +189,7 @@ MUTANTS = (
         "A save on top of a stale revision is refused.",
         "CKP-CLAIM-003 CKP-CLAIM-004 CKP-CLAIM-005 CKP-CLAIM-006 CKP-CLAIM-008 CKP-CLAIM-009"
         " CKP-FENCE-001 CKP-FENCE-002 CKP-FENCE-003 CKP-FENCE-005 CKP-FENCE-006"
+        " CKP-HOLD-002 CKP-HOLD-003 CKP-HOLD-004 CKP-HOLD-005"
         " CKP-RETRY-005 CKP-RETRY-006 CKP-RETRY-007",
         "an UPDATE without the revision in its WHERE",
         saves_over_another,

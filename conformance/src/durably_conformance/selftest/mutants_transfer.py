@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from durably import Copied, CopyConflict
 from durably.testing import Handle
-from durably_conformance.building import call, fill, result
+from durably_conformance.building import call, fill, result, said, snapshot
 from durably_conformance.offering import upkeep_of
 from durably_conformance.selftest.delegating_upkeep import UpkeepMutation
 from durably_conformance.selftest.spoiling import wrong
@@ -35,13 +35,15 @@ class CountsTheKnown(UpkeepMutation):
         return msgspec.structs.replace(told, records=told.records + told.known, known=0)
 
 
-class LeavesArchives(UpkeepMutation):
-    """Copies everything but archives."""
+class CopiesKinds(UpkeepMutation):
+    """Copies logs of some kinds."""
+
+    kinds: tuple[str, ...] = ()
 
     @override
     async def copy_to(self, target: Handle) -> Copied:
         copied = Copied()
-        for kind in ("session", "run", "thread"):
+        for kind in self.kinds:
             copied = copied.plus(await self.copy_kind(target, kind))
         return copied
 
@@ -51,15 +53,43 @@ class LeavesArchives(UpkeepMutation):
         return await upkeep_of(target).import_lines(lines)
 
 
+class LeavesArchives(CopiesKinds):
+    """Copies everything but archives."""
+
+    kinds = ("session", "run", "thread", "state", "tree")
+
+
+class LeavesTrees(CopiesKinds):
+    """Copies what there was before there were states and trees."""
+
+    kinds = ("session", "run", "thread", "archive")
+
+
 class PassesOver(UpkeepMutation):
-    """Passes over what is there with other content, and says nothing."""
+    """Passes over another session of the same id, and says nothing."""
+
+    is_over_the_same = False
 
     @override
     async def import_lines(self, lines: Iterable[bytes]) -> Copied:
+        given = list(lines)
         try:
-            return await self.inner.import_lines(lines)
+            return await self.inner.import_lines(given)
         except CopyConflict:
+            if await self.has_its_run(given) is not self.is_over_the_same:
+                raise
             return Copied()
+
+    async def has_its_run(self, lines: Iterable[bytes]) -> bool:
+        """Whether the run called r is there and in an export."""
+        there = [run.run_id for run in await self.inner.sessions.segments("s")]
+        return "r" in there and any(b'"key":"r"' in line for line in lines)
+
+
+class ComparesKeys(PassesOver):
+    """Passes over a run that is there, whatever it holds."""
+
+    is_over_the_same = True
 
 
 class ForksWithoutArchive(UpkeepMutation):
@@ -104,6 +134,27 @@ async def leaves_an_archive(place: Tracked) -> bool:
     other = await place.another()
     await upkeep_of(await _archived(place)).copy_to(other)
     return not await upkeep_of(other).archive.recall("s", "c")
+
+
+async def leaves_a_state(place: Tracked) -> bool:
+    """Copy, and look for a state."""
+    handle, other = await place.connect(), await place.another()
+    await upkeep_of(handle).states.save("k", snapshot("a"))
+    await upkeep_of(handle).copy_to(other)
+    return not await upkeep_of(other).states.has("k")
+
+
+async def passes_over_content(place: Tracked) -> bool:
+    """Import a run over one of other content."""
+    handle, other = await place.connect(clock=lambda: 10.5), await place.another()
+    await handle.sessions.append("s", said("a"), run_id="r")
+    lines = await _lines(handle)
+    await upkeep_of(other).import_lines(lines)
+    try:
+        await upkeep_of(other).import_lines([one.replace(b'"a"', b'"x"') for one in lines])
+    except CopyConflict:
+        return False
+    return True
 
 
 async def passes_over(place: Tracked) -> bool:
@@ -156,6 +207,22 @@ MUTANTS = (
         "ON CONFLICT DO NOTHING",
         passes_over,
         upkeep=PassesOver,
+    ),
+    wrong(
+        "passes over other content",
+        "A run that is there with other content conflicts.",
+        "COPY-006",
+        "rows compared by their primary keys",
+        passes_over_content,
+        upkeep=ComparesKeys,
+    ),
+    wrong(
+        "leaves states and trees behind",
+        "States and trees are copied with the rest.",
+        "COPY-007",
+        "a list of kinds that was right before the last ones came",
+        leaves_a_state,
+        upkeep=LeavesTrees,
     ),
     wrong(
         "forks without the archive",

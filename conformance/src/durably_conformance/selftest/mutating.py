@@ -13,14 +13,24 @@ from durably import (
     Limits,
     LogStore,
     MemoryLogStore,
+    Migrators,
     ResultArchive,
     Session,
     SessionCatalog,
+    SessionTree,
+    StateStore,
     Storage,
+    TreeStateStore,
 )
 from durably.testing import Clock, Handle, Harness, Place, contents
 from durably_conformance.selftest.delegating_upkeep import UpkeepMutation
-from durably_conformance.selftest.noticing import NAMESPACES, NoticingStore, changed, noticing
+from durably_conformance.selftest.noticing import (
+    MIGRATORS,
+    NAMESPACES,
+    NoticingStore,
+    changed,
+    noticing,
+)
 
 __all__ = ["Memory", "MemoryMutant", "Mutated", "noticed"]
 
@@ -32,6 +42,11 @@ SaverWrap: TypeAlias = Callable[[CheckpointSaver, _Shared], CheckpointSaver]
 CatalogWrap: TypeAlias = Callable[[SessionCatalog, _Shared], SessionCatalog]
 ArchiveWrap: TypeAlias = Callable[[ResultArchive, _Shared], ResultArchive]
 UpkeepWrap: TypeAlias = Callable[[Storage, _Shared], UpkeepMutation]
+StatesWrap: TypeAlias = Callable[[StateStore, _Shared], StateStore]
+TreeWrap: TypeAlias = Callable[[SessionTree, _Shared], SessionTree]
+TreeStatesWrap: TypeAlias = Callable[[TreeStateStore, _Shared], StateStore]
+MigratorsWrap: TypeAlias = Callable[[Migrators, str], Migrators | None]
+"""Takes migrators, and what they are given to: ``saver``, ``states`` or ``tree_states``."""
 
 
 class _MutatedHandle:
@@ -72,13 +87,45 @@ class _MutatedHandle:
         self._mutant.touched.add("checkpointer")
         return self._checkpointer
 
-    def checkpoint_saver(self, *, max_checkpoints_per_thread: int | None = None) -> CheckpointSaver:
+    def checkpoint_saver(
+        self,
+        *,
+        max_checkpoints_per_thread: int | None = None,
+        migrators: Migrators | None = None,
+    ) -> CheckpointSaver:
         self._mutant.touched.add("saver")
         saver = self._storage.checkpoint_saver(
-            max_checkpoints_per_thread=max_checkpoints_per_thread
+            max_checkpoints_per_thread=max_checkpoints_per_thread,
+            migrators=self._migrators(migrators, "saver"),
         )
         wrap = self._mutant.wrap_saver
         return saver if wrap is None else wrap(saver, self._shared)
+
+    def _migrators(self, migrators: Migrators | None, part: str) -> Migrators | None:
+        if migrators is None:
+            return None
+        self._mutant.touched.add(MIGRATORS)
+        wrap = self._mutant.wrap_migrators
+        return migrators if wrap is None else wrap(migrators, part)
+
+    @property
+    def states(self) -> StateStore:
+        return self.state_store()
+
+    def state_store(self, *, migrators: Migrators | None = None) -> StateStore:
+        store = self._storage.state_store(migrators=self._migrators(migrators, "states"))
+        wrap = self._mutant.wrap_states
+        return store if wrap is None else wrap(store, self._shared)
+
+    def tree(self, tree_id: str) -> SessionTree:
+        tree = self._storage.tree(tree_id)
+        wrap = self._mutant.wrap_tree
+        return tree if wrap is None else wrap(tree, self._shared)
+
+    def tree_states(self, *, migrators: Migrators | None = None) -> StateStore:
+        store = self._storage.tree_states(migrators=self._migrators(migrators, "tree_states"))
+        wrap = self._mutant.wrap_tree_states
+        return store if wrap is None else wrap(store, self._shared)
 
     @property
     def log_store(self) -> LogStore:
@@ -152,6 +199,10 @@ class MemoryMutant(Mutated):
         catalog: CatalogWrap | None = None,
         archive: ArchiveWrap | None = None,
         upkeep: UpkeepWrap | None = None,
+        states: StatesWrap | None = None,
+        tree: TreeWrap | None = None,
+        tree_states: TreeStatesWrap | None = None,
+        migrators: MigratorsWrap | None = None,
         place: Callable[["MemoryMutant"], Place] = Memory,
         capabilities: Capabilities = MemoryLogStore.capabilities,
         limits: Limits = MemoryLogStore.limits,
@@ -167,6 +218,10 @@ class MemoryMutant(Mutated):
         self.wrap_catalog = catalog
         self.wrap_archive = archive
         self.wrap_upkeep = upkeep
+        self.wrap_states = states
+        self.wrap_tree = tree
+        self.wrap_tree_states = tree_states
+        self.wrap_migrators = migrators
         self.touched: set[str] = set()
         self._place = place
         is_memory_beneath = (
@@ -185,8 +240,12 @@ class MemoryMutant(Mutated):
             "catalog": self.wrap_catalog,
             "archive": self.wrap_archive,
             "upkeep": self.wrap_upkeep,
+            "states": self.wrap_states,
+            "tree": self.wrap_tree,
+            "tree_states": self.wrap_tree_states,
         }
         named = [changed(name, wrap) for name, wrap in wraps.items() if wrap is not None]
+        named += [{MIGRATORS}] if self.wrap_migrators else []
         return frozenset[str]().union(*named)
 
     @override
@@ -205,6 +264,9 @@ def noticed() -> MemoryMutant:
         catalog=noticing("catalog", touched),
         archive=noticing("archive", touched),
         upkeep=noticing("upkeep", touched),
+        states=noticing("states", touched),
+        tree=noticing("tree", touched),
+        tree_states=noticing("tree_states", touched),
     )
     mutant.touched = touched
     return mutant

@@ -13,6 +13,9 @@ from durably import (
     ResultArchive,
     Session,
     SessionCatalog,
+    SessionTree,
+    StateStore,
+    TreeStateStore,
 )
 from durably.logstore import ALL, Applied, Batch, Log, LogId, LogInfo, Range, Rewrite
 from durably.testing import KINDS
@@ -22,18 +25,33 @@ from durably_conformance.selftest.delegating import (
     SessionMutation,
     StoreMutation,
 )
+from durably_conformance.selftest.delegating_states import (
+    StatesMutation,
+    TreeMutation,
+    TreeStatesMutation,
+)
 from durably_conformance.selftest.delegating_upkeep import (
     ArchiveMutation,
     CatalogMutation,
     UpkeepMutation,
 )
 
-__all__ = ["NAMESPACES", "TEST_KINDS", "NoticingStore", "changed", "logs_of", "noticing"]
+__all__ = [
+    "MIGRATORS",
+    "NAMESPACES",
+    "TEST_KINDS",
+    "NoticingStore",
+    "changed",
+    "logs_of",
+    "noticing",
+]
 
 TEST_KINDS = ("test", "test-other")
 """The kinds of log that no contract uses."""
 NAMESPACES = "namespaces"
 """Any namespace but the default one."""
+MIGRATORS = "migrators"
+"""Any of them, given to whatever takes them."""
 
 _BASES: dict[str, tuple[type, type]] = {
     "sessions": (SessionMutation, Session),
@@ -42,6 +60,9 @@ _BASES: dict[str, tuple[type, type]] = {
     "catalog": (CatalogMutation, SessionCatalog),
     "archive": (ArchiveMutation, ResultArchive),
     "upkeep": (UpkeepMutation, UpkeepMutation),
+    "states": (StatesMutation, StateStore),
+    "tree": (TreeMutation, SessionTree),
+    "tree_states": (TreeStatesMutation, TreeStateStore),
 }
 
 
