@@ -13,16 +13,16 @@ import msgspec
 from durably._nodes import Head, Link, check_kind, decode_link, read_head
 from durably._records import decode_entries, payload, raw_items, raw_object
 from durably.entries import Entry
-from durably.errors import CorruptRecord, NodeNotFound, RevisionConflict
+from durably.errors import CorruptRecord, InvalidNode, NodeNotFound, RevisionConflict
 from durably.logstore import Log, LogId, LogState, LogStore, Range, Record
 
 __all__ = [
     "Said",
     "Start",
     "Step",
+    "check_kept",
     "conversation",
     "decode_said",
-    "is_on_path",
     "start",
     "until_kept",
     "walk",
@@ -118,19 +118,24 @@ async def walk(
     return steps[::-1]
 
 
-async def is_on_path(store: LogStore, log: LogId, leaf: str, node_id: str) -> bool:
-    """Whether a node is on the path to a leaf, which is read back to it.
+async def check_kept(
+    store: LogStore, log: LogId, stored: Log | None, parent: str | None, *, kept: str, by: str
+) -> None:
+    """Refuse that a node keeps from another one which is not on the path to its parent.
+
+    The path is read back to that one, in the tree as it was ``stored``.
 
     Raises:
-        NodeNotFound: the tree has no such leaf.
+        InvalidNode: it is not on the path.
         RevisionConflict: the tree was deleted, and perhaps made again, meanwhile.
-        CorruptRecord: its head or a node cannot be read.
+        CorruptRecord: a node cannot be read, or is missing.
     """
-    begun = await start(store, log, leaf)
-    if begun is None:
-        return False
-    steps = await walk(store, log, begun, lambda step: step.record.key == node_id)
-    return steps[0].record.key == node_id
+    if stored is not None:
+        begun = Start(state=stored.state, head=Head(), leaf=parent, records=())
+        steps = await walk(store, log, begun, lambda step: step.record.key == kept)
+        if steps and steps[0].record.key == kept:
+            return
+    raise InvalidNode(log.id, by, f"the node {kept!a} is not on its path")
 
 
 async def _jump(

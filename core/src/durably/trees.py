@@ -14,7 +14,7 @@ import msgspec
 from durably import _nodes as nodes
 from durably._forks import fork
 from durably._paging import Portions
-from durably._paths import Start, conversation, decode_said, is_on_path, start, until_kept, walk
+from durably._paths import Start, check_kept, conversation, decode_said, start, until_kept, walk
 from durably._raw import RawObject
 from durably._retry import until_unchallenged
 from durably._shapes import Shape
@@ -131,13 +131,16 @@ class LogSessionTree(SessionTree):
             if node_id in there:
                 return await self._node(key)
             check_revision(self._log, stored, expected)
+            head = nodes.Head() if stored is None else nodes.read_head(self._log, stored.state)
             if parent_id is not None and parent_id not in there:
                 raise NodeNotFound(self.tree_id, parent_id)
-            head = nodes.Head() if stored is None else nodes.read_head(self._log, stored.state)
             life = 0 if stored is None else stored.state.epoch
             if epoch is None or epoch not in {0, life}:
                 parent, epoch = parent_id or head.leaf, life
-                await self._check_kept(key, first_kept, parent)
+                if first_kept is not None:
+                    await check_kept(
+                        self._store, self._log, stored, parent, kept=first_kept, by=key
+                    )
             at = self._clock()
             record = NewRecord(
                 key=key,
@@ -159,12 +162,6 @@ class LogSessionTree(SessionTree):
         stored = await self._store.read(self._log, span)
         records = stored.records if stored else ()
         return stored, frozenset(record.key for record in records)
-
-    async def _check_kept(self, key: str, first_kept: str | None, parent: str | None) -> None:
-        if first_kept is None:
-            return
-        if parent is None or not await is_on_path(self._store, self._log, parent, first_kept):
-            raise InvalidNode(self.tree_id, key, f"the node {first_kept!a} is not on its path")
 
     async def _put(self, batch: Batch) -> TreeNode:
         applied = await self._store.append(self._log, batch)
@@ -229,9 +226,10 @@ class LogSessionTree(SessionTree):
             if stored is None:
                 raise TreeNotFound(self.tree_id)
             check_revision(self._log, stored, expected)
+            known = nodes.read_head(self._log, stored.state)
             if node_id is not None and node_id not in there:
                 raise NodeNotFound(self.tree_id, node_id)
-            head = change(nodes.read_head(self._log, stored.state))
+            head = change(known)
             limit = self._store.limits.head_bytes
             check_size(self._log, "head", len(head), limit - limit // SPARE if room else limit)
             revision = stored.state.revision
