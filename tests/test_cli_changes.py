@@ -199,4 +199,6 @@ def test_an_abandoned_run_is_finished_once(path):
     assert again == {"run_id": "u1 r0", "session_id": "new", "finished": False}
     lost = run("finish", url(path), "nobody", "new")
     assert lost.returncode == 1
-    assert lost.stderr.startswith("durably: there is no run 'nobody'. ")
+    assert lost.stderr == (
+        "durably: there is no run 'nobody'. List what there is with: durably ls URL --kind run\n"
+    )

@@ -4,7 +4,7 @@ from importlib import metadata
 
 import pytest
 
-from cli_runs import objects, run, url
+from cli_runs import objects, run, store, url
 from durably.commands.doctor import percentiles
 
 KEYS = {
@@ -23,7 +23,10 @@ KEYS = {
 
 @pytest.fixture
 def path(tmp_path):
-    return tmp_path / "a.db"
+    """A file with an empty storage: the command makes none."""
+    path = tmp_path / "a.db"
+    store(path)
+    return path
 
 
 def examined(*arguments, code=0):
@@ -66,9 +69,8 @@ def test_a_file_with_its_default_settings(path):
 
 def test_the_settings_are_read_back(path):
     """Options of the URL are seen in what the engine answers."""
-    engine = examined(url(path, synchronous="extra", journal_mode="delete", busy_timeout="2.5"))[
-        "engine"
-    ]
+    options = {"synchronous": "extra", "journal_mode": "delete", "busy_timeout": "2.5"}
+    engine = examined(url(path, **options))["engine"]
     assert (engine["synchronous"], engine["journal_mode"]) == ("extra", "delete")
     assert engine["busy_timeout"] == "2.5 s"
 
@@ -113,6 +115,7 @@ def test_percentiles():
 )
 def test_what_cannot_be_reached_is_reported(path, spoil):
     """It says why, exits with 1, and still tells what is known without it."""
+    path.unlink()
     spoil(path)
     found = examined(url(path), code=1)
     assert found["reachable"] is False

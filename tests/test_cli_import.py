@@ -168,14 +168,50 @@ def test_a_bad_line_is_reported_by_its_number_and_skipped(tmp_path, path, bad):
     assert set(sessions(path)) == {"u1", "u2"}
 
 
-def test_every_bad_line_is_named_on_stderr_and_the_summary_is_bounded(tmp_path, path):
-    """JSON lists the first 100 and counts all of them."""
-    file = write_lines(tmp_path / "a.jsonl", *["bad"] * 150)
+@pytest.mark.parametrize(
+    ("bad", "last"), [(10, " line 11"), (11, " 1 more bad line"), (150, " 140 more bad lines")]
+)
+def test_the_first_bad_lines_are_named_and_the_others_counted(tmp_path, path, bad, last):
+    """Stderr names 10, JSON lists the first 100, and both count all of them."""
+    file = write_lines(tmp_path / "a.jsonl", conversation("u1", "a"), *["bad"] * bad)
     summary, complaints = imported(file, path, code=1)
-    assert (summary["bad"], len(summary["bad_lines"])) == (150, 100)
-    assert [one.split(":")[1] for one in complaints.splitlines()] == [
-        f" line {number}" for number in range(1, 151)
-    ]
+    assert (summary["bad"], len(summary["bad_lines"])) == (bad, min(bad, 100))
+    told = [one.split(":")[1] for one in complaints.splitlines()]
+    assert told[:10] == [f" line {number}" for number in range(2, 12)]
+    assert (len(told), told[-1]) == (min(bad, 11), last)
+
+
+OF_ANOTHER_SORT = {
+    "a program": b'"""A program."""\n\nimport os\n' + b"print(os)\n" * 50,
+    "a database": b"SQLite format 3\x00\x10\x00\n\x01\n" * 50,
+    "JSON over several lines": json.dumps(conversation("u1", "a"), indent=2).encode(),
+    "other records": b'{"name": "hunter2"}\n' * 50,
+    "a list": b"[1, 2]\n" * 50,
+    "behind blank lines": b"\n \r\nhello\n",
+}
+
+
+@pytest.mark.parametrize("data", OF_ANOTHER_SORT.values(), ids=OF_ANOTHER_SORT)
+def test_a_file_of_another_sort_is_refused_at_once(tmp_path, path, data):
+    """It is one line that says what a file must hold, repeats nothing, and makes no storage."""
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(data)
+    told = run("import", file, url(path), "--json")
+    assert (told.returncode, told.stdout, told.stderr.count("\n")) == (1, "", 1)
+    number = 3 if data.startswith(b"\n") else 1
+    assert f"neither an export nor recorded conversations: see its line {number}." in told.stderr
+    assert "hunter2" not in told.stderr
+    assert not path.exists()
+
+
+def test_a_file_and_a_url_that_are_swapped_are_wrong_usage(tmp_path, path):
+    """It is told which comes first, and nothing is made."""
+    file = write_lines(tmp_path / "a.jsonl", conversation("u1", "a"))
+    for swapped in (url(path), "memory://", "redis://localhost"):
+        told = run("import", swapped, file)
+        assert (told.returncode, told.stdout) == (2, "")
+        assert "FILE comes first, then the URL" in told.stderr
+    assert not path.exists()
 
 
 def test_blank_lines_and_a_byte_order_mark_are_no_faults(tmp_path, path):

@@ -1,6 +1,7 @@
 """``durably ls``: rows, pages, hostile ids."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -9,6 +10,8 @@ from builders import said, snapshot
 from cli_runs import objects, run, store, url
 from durably import RunHead
 from durably.commands import listing
+from durably.logstore import Batch, LogId, NewRecord
+from durably.runs import RUN_STATUSES
 
 HOSTILE = [
     "a\nb",
@@ -65,6 +68,92 @@ async def test_runs_and_threads_are_listed_too(path):
     assert (other["kind"], other["id"], other["snapshots"]) == ("thread", "t1", 1)
 
 
+async def save_runs(path, *runs):
+    """Store runs, each an id, when it was saved in epoch seconds, and what its head says."""
+    for id_, at, words in runs:
+        async with durably.open(url(path), clock=lambda at=at: at) as storage:
+            await storage.checkpointer.append(id_, said("a"), RunHead(**words))
+
+
+async def test_a_run_has_its_status_and_its_agent(path):
+    """Both are columns and fields, and nothing in them acts on the terminal."""
+    hostile = {"status": "running", "agent_name": "e\x1b[2Jvil" * 9}
+    await save_runs(
+        path,
+        ("r1", 1.6e9, {"status": "failed", "agent_name": "clerk"}),
+        ("r2", 1.6e9, {"status": "completed"}),
+        ("r3", 1.6e9, hostile),
+    )
+    listed = ("ls", url(path), "--kind", "run")
+    told = (await asyncio.to_thread(run, *listed)).stdout.splitlines()
+    assert told[0].split() == ["SAVES", "ENTRIES", "CREATED", "UPDATED", "STATUS", "AGENT", "ID"]
+    assert [line.split()[-3:] for line in told[1:3]] == [
+        ["failed", "clerk", "r1"],
+        ["completed", "-", "r2"],
+    ]
+    assert told[3].isprintable()
+    places = {line.index(id_) for line, id_ in zip(told, ("ID", "r1", "r2", "r3"), strict=True)}
+    assert len(places) == 1
+    rows = objects(await asyncio.to_thread(run, *listed, "--json"))
+    assert [(row["status"], row["agent_name"]) for row in rows] == [
+        ("failed", "clerk"),
+        ("completed", ""),
+        ("running", hostile["agent_name"]),
+    ]
+    assert not objects(await asyncio.to_thread(run, "ls", url(path), "--json"))
+
+
+@pytest.mark.parametrize("page", [1, 2, 1000])
+async def test_runs_are_chosen_by_status_and_idle_time(path, page, monkeypatch):
+    """Both narrow the list, a limit counts what is left, and pages do not matter."""
+    now = time.time()
+    await save_runs(
+        path,
+        *((f"a{number}", now - 9000, {"status": "completed"}) for number in range(3)),
+        *((f"b{number}", now - 9000, {"status": "running"}) for number in range(3)),
+        ("c", now, {"status": "running"}),
+    )
+    monkeypatch.setattr(listing, "MAX_LIST_LIMIT", page)
+
+    async def listed(*more):
+        words = ("ls", url(path), "--kind", "run", *more, "--json")
+        return [row["id"] for row in objects(await asyncio.to_thread(run, *words))]
+
+    assert await listed("--status", "running") == ["b0", "b1", "b2", "c"]
+    assert await listed("--status", "running", "--idle-for", "1h") == ["b0", "b1", "b2"]
+    assert await listed("--status", "running", "--limit", "2") == ["b0", "b1"]
+    assert len(await listed("--idle-for", "1h")) == 6
+    assert await listed("--status", "failed") == []
+
+
+def test_each_status_of_a_run_can_be_chosen():
+    """The choices are what a run's status may be."""
+    assert tuple(listing.Status) == RUN_STATUSES
+
+
+def test_status_and_idle_time_are_of_runs_alone():
+    """With another kind they are wrong usage."""
+    for more in (("--status", "failed"), ("--idle-for", "1h", "--kind", "thread")):
+        told = run("ls", "memory://", *more)
+        assert (told.returncode, told.stdout) == (2, "")
+        assert "go with --kind run alone" in told.stderr
+
+
+async def test_a_run_whose_head_cannot_be_read_is_listed(path):
+    """It says so, and its status and agent are null."""
+    async with durably.open(url(path)) as storage:
+        broken = Batch(records=(NewRecord(data=b"{}"),), head=b"nonsense")
+        await storage.log_store.append(LogId(kind="run", id="r1"), broken)
+    listed = ("ls", url(path), "--kind", "run")
+    told = await asyncio.to_thread(run, *listed)
+    assert (told.returncode, told.stdout.splitlines()[1].split()[-3:]) == (
+        0,
+        ["unreadable", "-", "r1"],
+    )
+    (row,) = objects(await asyncio.to_thread(run, *listed, "--json"))
+    assert (row["status"], row["agent_name"]) == (None, None)
+
+
 @pytest.mark.parametrize("page", [1, 2, 3, 1000])
 def test_every_session_is_listed_once_whatever_the_page(path, page, monkeypatch, capsys):
     """Rows come in the order of their ids, through pages of any size; a limit ends the walk."""
@@ -73,9 +162,7 @@ def test_every_session_is_listed_once_whatever_the_page(path, page, monkeypatch,
     monkeypatch.setattr(listing, "MAX_LIST_LIMIT", page)
 
     def listed(**options):
-        words = {"kind": listing.Kind.SESSION, "prefix": "", "after": "", "limit": None}
-        words |= options
-        asyncio.run(listing._ls(url(path), **words, as_json=True))
+        asyncio.run(listing._ls(url(path), listing._Choice(**options), as_json=True))
         return [line.split('"')[7] for line in capsys.readouterr().out.splitlines()]
 
     assert listed() == ids
@@ -99,6 +186,7 @@ def test_no_limit_of_0():
 
 def test_an_empty_storage_lists_nothing(path):
     """There is the heading, no row, and no error."""
+    store(path)
     assert len(run("ls", url(path)).stdout.splitlines()) == 1
     assert run("ls", url(path), "--json").stdout == ""
 

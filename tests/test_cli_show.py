@@ -148,6 +148,7 @@ def test_a_run_and_a_thread_can_be_shown(path):
 @pytest.mark.parametrize("kind", ["session", "run", "thread"])
 def test_what_is_not_there_is_an_error(path, kind):
     """An id that names nothing exits with 1 and says how to find one that does."""
+    store(path)
     told = run("show", url(path), "no\x1bbody", "--kind", kind)
     assert (told.returncode, told.stdout) == (1, "")
     assert told.stderr == (

@@ -7,7 +7,7 @@ import pytest
 
 import durably
 from builders import said, snapshot
-from cli_runs import objects, run, url
+from cli_runs import objects, run, store, url
 from durably import StateSnapshot
 from durably.commands import listing
 
@@ -61,6 +61,7 @@ def test_every_key_is_listed_once_whatever_the_page(path, page, monkeypatch):
 
 def test_no_state_is_no_row(path):
     """An empty storage has a heading, and no error."""
+    store(path)
     told = run("states", url(path))
     assert (told.returncode, len(told.stdout.splitlines())) == (0, 1)
     assert run("states", url(path), "--json").stdout == ""
@@ -92,11 +93,11 @@ def test_json_is_the_snapshot(path):
 @pytest.mark.parametrize("command", [("states",), ("show", "--kind", "state")])
 def test_a_missing_state_is_an_error(path, command):
     """It is one line that says how to find one, and exit code 1."""
+    store(path)
     told = run(command[0], url(path), "no\x1bbody", *command[1:])
     assert (told.returncode, told.stdout) == (1, "")
     assert told.stderr == (
-        "durably: there is no state 'no\\x1bbody'."
-        " List what there is with: durably ls URL --kind state\n"
+        "durably: there is no state 'no\\x1bbody'. List what there is with: durably states URL\n"
     )
 
 

@@ -109,6 +109,35 @@ def test_a_conflict_is_one_line(tmp_path, path):
     assert [one.entries for one in sessions(other)["plain"]] == [said("mine")]
 
 
+@pytest.mark.parametrize("taken", [1, 10, 12])
+def test_an_import_with_conflicts_says_what_was_stored(tmp_path, taken):
+    """One line names 10 of the logs that stayed and counts the others, and what was stored."""
+    ids = [f"s{number:02}" for number in range(20)]
+    store(tmp_path / "a.db", *((id_, said("a")) for id_ in ids))
+    exported(tmp_path / "a.db", tmp_path / "a.jsonl")
+    other = tmp_path / "b.db"
+    store(other, *((id_, said("mine")) for id_ in ids[:taken]))
+    told = run("import", tmp_path / "a.jsonl", url(other))
+    left = 20 - taken
+    assert (told.returncode, told.stdout, told.stderr.count("\n")) == (1, "", 1)
+    assert told.stderr.startswith("durably: session 's00' is there with other content, or was ")
+    stored = f"; stored all the same: {left} logs, {left} records stored, 0 stored before. Try"
+    assert stored in told.stderr
+    assert [f"'{id_}'" in told.stderr for id_ in ids] == [n < min(taken, 10) for n in range(20)]
+    assert ("2 other logs" in told.stderr) == (taken == 12)
+    again = run("import", tmp_path / "a.jsonl", url(other), "--json")
+    conflicts = [{"kind": "session", "id": id_} for id_ in ids[:taken]]
+    assert objects(again) == [{"logs": left, "records": 0, "known": left, "conflicts": conflicts}]
+    assert again.returncode == 1
+
+
+def test_a_copy_onto_itself_is_wrong_usage(path):
+    """The same URL twice is refused."""
+    told = run("copy", url(path), url(path))
+    assert (told.returncode, told.stdout) == (2, "")
+    assert "the source and the target are the same URL" in told.stderr
+
+
 def test_a_fork_has_a_new_id(path):
     """The copy is there under the new id; what is missing or taken exits with 1."""
     (done,) = objects(run("fork", url(path), "catalogued", "copy", "--json"))
@@ -139,12 +168,13 @@ def test_an_export_comes_back_as_it_was(tmp_path, path):
         assert told.stdout == "7 logs, 11 records stored, 0 stored before\n"
         assert exported(other, tmp_path / f"{name}.back") == text
         (again,) = objects(run("import", tmp_path / name, url(other), "--json"))
-        assert again == {"logs": 7, "records": 0, "known": 11}
+        assert again == {"logs": 7, "records": 0, "known": 11, "conflicts": []}
     assert digest(tmp_path / "a.jsonl")[:2] == (7, 11)
 
 
 def test_one_export_on_every_url(tmp_path, path):
     """An empty storage has an export, too, which is none of a conversation."""
+    store(tmp_path / "empty.db")
     told = run("export", url(tmp_path / "empty.db"))
     assert told.stdout == '{"durably":"export","format":1}\n{"end":0}\n'
     file = tmp_path / "empty.jsonl"

@@ -11,7 +11,7 @@ import pytest
 
 import durably
 from builders import call, model, result, said, user
-from cli_runs import objects, run, url
+from cli_runs import objects, run, store, url
 from durably import InputEntry
 from durably.commands import listing, tree_nodes
 from durably.commands.branches import draw, id_width, shape_of
@@ -191,11 +191,11 @@ def test_a_tree_is_drawn_the_same_whatever_the_page(path, page, monkeypatch):
 @pytest.mark.parametrize("command", [("tree",), ("show", "--kind", "tree")])
 def test_a_missing_tree_is_an_error(path, command):
     """It is one line that says how to find one, and exit code 1."""
+    store(path)
     told = run(command[0], url(path), "no\x1bbody", *command[1:])
     assert (told.returncode, told.stdout) == (1, "")
     assert told.stderr == (
-        "durably: there is no tree 'no\\x1bbody'."
-        " List what there is with: durably ls URL --kind tree\n"
+        "durably: there is no tree 'no\\x1bbody'. List what there is with: durably tree URL\n"
     )
 
 

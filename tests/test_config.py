@@ -323,6 +323,14 @@ def test_the_parts_of_a_url(url, parts):
     assert (read.username, read.password, read.host, read.port, read.path) == parts
 
 
+@pytest.mark.parametrize("port", ["abc", "6379x", "65536", "-1"])
+def test_a_port_that_is_none_is_named(port):
+    """The error says that it is the port, and does not repeat it: it may be a password."""
+    with pytest.raises(InvalidUrl, match="its port is no number from 0 to 65535") as caught:
+        parse_url(f"redis://host:{port}/0")
+    assert port not in str(caught.value).replace("65535", "")
+
+
 def chain(error):
     """Return an error and everything it is chained to, shown or not."""
     while error is not None:

@@ -3,6 +3,7 @@
 import inspect
 import sys
 from importlib import metadata
+from types import ModuleType
 
 import pytest
 
@@ -16,7 +17,9 @@ from durably import (
     _asking,
     _hooks,
 )
-from durably.plugins import Backends
+from durably.config import open_storage
+from durably.plugins import Backends, register, unregister
+from durably.urls import parse_url
 from plugin_site import GOOD, PRELUDE, STORE, Site, made
 
 OTHERS = ("memory://", "sqlite://")
@@ -365,3 +368,27 @@ def test_there_is_one_hook_and_its_name_stands_once():
     hooks = [name for name, value in vars(_hooks).items() if hasattr(value, "durably_spec")]
     assert hooks == [_asking.HOOK]
     assert inspect.getsource(_asking).count(_asking.HOOK) == 1
+
+
+@pytest.mark.parametrize(
+    ("read_options", "url", "found"),
+    [
+        ("", "good://x?a=1", {"a": "1"}),
+        ("read_options=(('create', 'never'),)", "good://x?a=1", {"create": "never", "a": "1"}),
+        ("read_options=(('create', 'never'),)", "good://x?create=yes", {"create": "yes"}),
+    ],
+)
+def test_options_for_what_must_exist_are_added_where_asked(monkeypatch, read_options, url, found):
+    """A backend's read_options are added to what the URL says, by tools that ask; none else."""
+    seen = []
+    module = ModuleType("x_seen")
+    module.open_url = lambda given: seen.append(given.options) or durably.MemoryLogStore()
+    monkeypatch.setitem(sys.modules, "x_seen", module)
+    plugin = made(hook(f"[spec(open='x_seen:open_url', {read_options})]"))
+    register(plugin)
+    try:
+        open_storage(url, must_exist=True)
+        open_storage(url)
+    finally:
+        unregister(plugin)
+    assert seen == [found, parse_url(url).options]

@@ -6,10 +6,12 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import zlib
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from builders import call, result, user
 from durably import (
     CorruptRecord,
     DurablyError,
+    InvalidUrl,
     RunHead,
     StateSnapshot,
     StorageBusy,
@@ -567,3 +570,51 @@ async def test_a_file_that_went_while_it_was_open_takes_no_change(tmp_path, keep
     for _ in range(2):
         with pytest.raises(Unavailable, match=r"removed or replaced.*open it again"):
             await store.append(LOG, batch("b"))
+
+
+async def test_a_storage_that_must_be_there_is_not_created(file, keep):
+    """With create=never a missing file is Unavailable, each time, and none appears."""
+    store = keep(SQLiteLogStore(file, create="never"))
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="there is no database at") as caught:
+            await store.append(LOG, batch("a"))
+        assert caught.value.hint
+    assert [*file.parent.iterdir()] == []
+    await keep(SQLiteLogStore(file)).append(LOG, batch("a"))
+    assert (await store.append(LOG, batch("b"))).seq == 2
+    assert await keys(store) == ["a", "b"]
+
+
+@pytest.mark.parametrize("mode", ["wal", "delete"])
+async def test_a_file_of_others_that_must_hold_a_storage_is_left_alone(file, keep, mode):
+    """With create=never a file without our tables is Unavailable, and no byte of it changes."""
+    with closing(sqlite3.connect(file)) as theirs:
+        theirs.execute(f"PRAGMA journal_mode={mode}")
+        theirs.execute("CREATE TABLE mine (a)")
+        theirs.commit()
+    before = file.read_bytes()
+    store = keep(SQLiteLogStore(file, create="never"))
+    with pytest.raises(Unavailable, match="holds nothing of durably's"):
+        await store.read(LOG)
+    assert file.read_bytes() == before
+    assert [*file.parent.iterdir()] == [file]
+
+
+async def test_create_says_nothing_to_a_database_in_memory(keep):
+    """There is never one before, so it is created whatever is said."""
+    for name in (None, "create-never"):
+        store = keep(SQLiteLogStore(None, name=name, create="never"))
+        assert (await store.append(LOG, batch("a"))).seq == 1
+
+
+def test_create_has_two_values():
+    """Any other is refused when the storage is made."""
+    with pytest.raises(InvalidUrl, match="create must be one of if-missing, never"):
+        durably.open("sqlite:///a.db?create=yes")
+
+
+async def test_a_file_with_a_name_of_signs_is_found_when_it_must_be_there(tmp_path, keep):
+    """Signs that mean something in a URI are part of the name."""
+    path = tmp_path / "a b%20?mode=memory&x#y.db"
+    await keep(SQLiteLogStore(path)).append(LOG, batch("a"))
+    assert await keys(keep(SQLiteLogStore(path, create="never"))) == ["a"]

@@ -27,6 +27,9 @@ class BackendSpec(msgspec.Struct, frozen=True, kw_only=True):
     and how that is installed, as in ``(("redis", "redis>=5"),)``. ``place``, for tests, is
     ``"package.module:function"``, too; the function takes the text of a URL and returns a fresh
     ``durably.testing.Place`` beside what the URL names. Without it, tests use random namespaces.
+    ``read_options`` are options of the URL, as in ``(("create", "never"),)``, that tools add which
+    need a storage that is there, so that a mistyped URL creates nothing; what the URL itself says
+    stays.
     """
 
     name: str
@@ -37,6 +40,7 @@ class BackendSpec(msgspec.Struct, frozen=True, kw_only=True):
     requires: tuple[tuple[str, str], ...] = ()
     limits: Limits = Limits()
     place: str = ""
+    read_options: tuple[tuple[str, str], ...] = ()
 
 
 @hookspec

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self, TypeAlias, cast
 from urllib.parse import quote
 
+import msgspec
 import pydantic
 
 from durably._typing import override
@@ -128,13 +129,19 @@ class StorageConfig(pydantic.BaseModel):
 Source: TypeAlias = "str | StorageConfig | Mapping[str, Any] | None"
 
 
-def open_storage(source: Source = None, *, clock: Callable[[], float] = time.time) -> Storage:
+def open_storage(
+    source: Source = None, *, clock: Callable[[], float] = time.time, must_exist: bool = False
+) -> Storage:
     """Return the storage of a URL or configuration, to be entered with ``async with``.
 
-    What ``durably.open`` does; see there.
+    What ``durably.open`` does; see there. With ``must_exist`` a backend that can refuses to create
+    what is not there, unless the URL says otherwise.
     """
     url = _storage_url(source)
-    opened = open_backend(backends.find(url.scheme), url)
+    spec = backends.find(url.scheme)
+    if must_exist:
+        url = msgspec.structs.replace(url, options={**dict(spec.read_options), **url.options})
+    opened = open_backend(spec, url)
     return opened if isinstance(opened, Storage) else Storage(opened, clock=clock)
 
 

@@ -97,6 +97,8 @@ def parse_url(url: str) -> StorageUrl:
     parts = _parts(url)
     if parts is None:
         raise InvalidUrl("the URL cannot be read: check its host and its options")
+    if not parts.port_is_legal:
+        raise InvalidUrl("the URL cannot be read: its port is no number from 0 to 65535")
     if not parts.scheme:
         raise InvalidUrl("a scheme is made of letters, digits, '.', '-' and '+'")
     if len(dict(parts.pairs)) < len(parts.pairs):
@@ -120,6 +122,7 @@ class _Parts(msgspec.Struct):
     password: str | None
     host: str
     port: int | None
+    port_is_legal: bool
     path: str
     pairs: list[tuple[str, str]]
     fragment: str
@@ -135,18 +138,27 @@ def _parts(url: str) -> _Parts | None:
         pairs = parse_qsl(
             split.query, keep_blank_values=True, strict_parsing=bool(split.query), errors="strict"
         )
+        port_is_legal = _has_legal_port(split)
         return _Parts(
             scheme=split.scheme,
             username=None if split.username is None else _decoded(split.username),
             password=None if split.password is None else _decoded(split.password),
             host=_decoded(_host(split)),
-            port=split.port,
+            port=split.port if port_is_legal else None,
+            port_is_legal=port_is_legal,
             path=_decoded(split.path),
             pairs=pairs,
             fragment=split.fragment,
         )
     except ValueError:
         return None
+
+
+def _has_legal_port(parts: SplitResult) -> bool:
+    try:
+        return parts.port is None or parts.port >= 0
+    except ValueError:
+        return False
 
 
 def _decoded(text: str) -> str:

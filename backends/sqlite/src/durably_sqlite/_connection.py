@@ -28,7 +28,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Where the database lies and how it is to be used; ``busy_timeout`` is in seconds.
 
     ``path`` None is a database in memory, private without a ``name``. ``journal_mode`` None is
-    WAL for a new storage, and what it has for one that is there.
+    WAL for a new storage, and what it has for one that is there. Without ``create`` there must
+    be a storage at ``path``.
     """
 
     path: str | None
@@ -37,6 +38,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     synchronous: str = "full"
     busy_timeout: float = 10.0
     backup: str = "never"
+    create: bool = True
 
     @override
     def __str__(self) -> str:
@@ -53,7 +55,7 @@ def factory(
     def connection(*args: Any, **kwargs: Any) -> Connection:  # noqa: ANN401 - sqlite3.connect's own
         try:
             if settings.path is not None:
-                _create_private(settings.path)
+                _find(settings.path, create=settings.create)
             made = Connection(*args, **kwargs)
         except (sqlite3.Error, Unavailable) as error:
             made = Connection(":memory:")
@@ -71,22 +73,43 @@ def database(settings: Settings) -> tuple[str, bool]:
 
     The memdb VFS shares a database in memory between connections, with the locks of a file.
     """
-    if settings.path is not None:
+    if settings.path is not None and settings.create:
         return settings.path, False
+    if settings.path is not None:
+        return f"file://{quote(settings.path)}?mode=rw", True
     if settings.name is not None:
         return f"file:/{quote(settings.name, safe='')}?vfs=memdb", True
     return ":memory:", False
 
 
-def _create_private(path: str) -> None:
+def _find(path: str, *, create: bool) -> None:
+    """Refuse a place where no database is or can be, or create it there.
+
+    Raises:
+        Unavailable: it is a directory, or there is none and it cannot or may not be created.
+    """
+    real = os.path.realpath(path)
+    if os.path.isdir(real):  # noqa: PTH112 - Path's raises where it may not look
+        raise Unavailable(
+            f"{path!a} is a directory, and a database is a file",
+            hint=f"Name the file in it, such as {str(Path(path, 'agent.db'))!a}",
+        )
+    if os.path.lexists(real):
+        return
+    if not create:
+        raise Unavailable(
+            f"there is no database at {path!a}",
+            hint="Check the path: a relative one begins at the current directory",
+        )
+    _create_private(path, real)
+
+
+def _create_private(path: str, real: str) -> None:
     """Create the file for its owner alone; SQLite gives -wal and -shm the same mode.
 
     Under another name first: to close a descriptor of the file itself would drop every lock that
     another connection of this process took on it meanwhile.
     """
-    real = os.path.realpath(path)
-    if os.path.lexists(real):
-        return
     fresh = f"{real}.{secrets.token_hex(8)}.new"
     try:
         _make(fresh)

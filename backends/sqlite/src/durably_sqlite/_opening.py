@@ -39,17 +39,18 @@ def prepare(connection: Connection, settings: Settings) -> None:
         )
     connection.create_function("durably_unpack", 1, unpack, deterministic=True)
     if settings.path is not None:
-        _look(settings.path, str(settings))
+        _look(settings.path, settings)
     _prepare(connection, settings)
 
 
-def _look(path: str, place: str) -> None:
-    """Refuse a file that is newer or foreign, through a connection that changes no byte.
+def _look(path: str, settings: Settings) -> None:
+    """Refuse a file that is newer, foreign or not to be created in, and change no byte of it.
 
     An ordinary connection would create -wal and -shm beside the file, and on closing write the
     log back into it. What cannot be decided here, such as a file that is being written, is
     left to the look within the transaction.
     """
+    place = str(settings)
     real = os.path.realpath(path)
     beside = {end for end in ("wal", "shm", "journal") if Path(f"{real}-{end}").exists()}
     how = "&immutable=1"
@@ -62,7 +63,7 @@ def _look(path: str, place: str) -> None:
     except sqlite3.Error:
         return
     try:
-        _layout.stored_version(reader, place)
+        _check_created(_layout.stored_version(reader, place), settings)
     except sqlite3.Error as error:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
             raise ForeignData(
@@ -72,8 +73,17 @@ def _look(path: str, place: str) -> None:
         reader.close()
 
 
+def _check_created(version: int, settings: Settings) -> None:
+    if version == 0 and not settings.create:
+        raise Unavailable(
+            f"{settings} holds nothing of durably's",
+            hint="Check the path; a storage is created in it without ?create=never",
+        )
+
+
 def _prepare(connection: Connection, settings: Settings) -> None:
     version = _layout.stored_version(connection, str(settings))
+    _check_created(version, settings)
     encoding = connection.execute("PRAGMA encoding").fetchone()[0]
     if encoding != "UTF-8":
         raise Unsupported(

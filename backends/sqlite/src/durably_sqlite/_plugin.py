@@ -17,6 +17,7 @@ def durably_backends() -> list[BackendSpec]:
             contract=CONTRACT,
             requires=(("aiosqlite", "aiosqlite>=0.22.1,<0.23"),),
             capabilities=Capabilities(durability=Durability.POWER_LOSS, writers=Writers.ONE_HOST),
+            read_options=(("create", "never"),),
             place="durably_sqlite.testing:SQLitePlace",
         )
     ]

@@ -31,6 +31,8 @@ __all__ = ["SQLiteLogStore"]
 MAX_BUSY_TIMEOUT = 3600
 """Seconds."""
 
+CREATE = ("if-missing", "never")
+
 
 class SQLiteLogStore(LogStore):
     """Logs in one SQLite database, which may also hold tables of others.
@@ -40,10 +42,11 @@ class SQLiteLogStore(LogStore):
     ``name``. With ``synchronous="full"`` an acknowledged change survives power loss; with
     ``"normal"`` a process crash, but power loss may take the last changes. ``busy_timeout`` is
     how many seconds to wait for other writers. ``journal_mode`` is WAL unless the storage is
-    there with another one. ``compression="zlib"`` compresses what is written from now on;
-    what is there is read either way. ``backup="before-migration"`` copies an older storage
-    before its layout is changed. Any number of processes of one host may share a file on a
-    local disk. It connects with its first operation.
+    there with another one. ``create="never"`` refuses a file that is not there, and one without a
+    storage in it; in memory it changes nothing. ``compression="zlib"`` compresses what is written
+    from now on; what is there is read either way. ``backup="before-migration"`` copies an older
+    storage before its layout is changed. Any number of processes of one host may share a file on
+    a local disk. It connects with its first operation.
 
     Raises:
         InvalidUrl: a setting is none of those SQLite knows.
@@ -61,6 +64,7 @@ class SQLiteLogStore(LogStore):
         busy_timeout: float = 10.0,
         compression: str = "none",
         backup: str = "never",
+        create: str = "if-missing",
     ) -> None:
         check_namespace(namespace)
         if journal_mode is not None:
@@ -68,6 +72,7 @@ class SQLiteLogStore(LogStore):
         _check_choice("synchronous", synchronous, tuple(SYNCHRONOUS))
         _check_choice("compression", compression, COMPRESSIONS)
         _check_choice("backup", backup, BACKUPS)
+        _check_choice("create", create, CREATE)
         if name is not None:
             check_id("database", name)
         if path is None and journal_mode is not None:
@@ -83,6 +88,7 @@ class SQLiteLogStore(LogStore):
             synchronous=synchronous,
             busy_timeout=busy_timeout,
             backup=backup,
+            create=path is None or create != "never",
         )
         self.capabilities = _capabilities(settings)
         self._scope = operations.Scope(namespace=namespace, compress=compression == "zlib")

@@ -6,7 +6,7 @@ from durably_sqlite._store import SQLiteLogStore
 
 __all__ = ["open_url"]
 
-_SETTINGS = ("namespace", "journal_mode", "synchronous", "compression", "backup")
+_SETTINGS = ("namespace", "journal_mode", "synchronous", "compression", "backup", "create")
 
 
 def open_url(url: StorageUrl) -> SQLiteLogStore:
@@ -14,7 +14,7 @@ def open_url(url: StorageUrl) -> SQLiteLogStore:
 
     ``sqlite:///relative.db``, ``sqlite:////absolute.db``; ``sqlite://`` is private in memory and
     ``sqlite://?name=x`` shared in the process. Options: ``namespace``, ``journal_mode``,
-    ``synchronous``, ``compression``, ``backup``, and ``busy_timeout`` in seconds.
+    ``synchronous``, ``compression``, ``backup``, ``create``, and ``busy_timeout`` in seconds.
 
     Raises:
         InvalidUrl: the URL has a host, or an option that cannot be read.

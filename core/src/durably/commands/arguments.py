@@ -8,6 +8,7 @@ import typer
 
 from durably.config import StorageConfig, open_storage
 from durably.errors import DurablyError
+from durably.logstore import LogId, Range
 from durably.storage import Storage
 from durably.urls import StorageUrl
 
@@ -19,6 +20,7 @@ __all__ = [
     "TransferKind",
     "Url",
     "absent",
+    "missing",
     "open_url",
     "read_duration",
     "read_url",
@@ -48,6 +50,10 @@ class TransferKind(StrEnum):
     TREE = "tree"
     ARCHIVE = "archive"
 
+
+LISTERS = {"state": "durably states URL", "tree": "durably tree URL"}
+SHOWERS = {Kind.STATE: "durably states URL {}", Kind.TREE: "durably tree URL {}"}
+"""Commands for one kind alone; ``durably ls`` and ``show`` do for any."""
 
 Url: TypeAlias = Annotated[
     str,
@@ -88,13 +94,16 @@ def read_url(url: str) -> StorageUrl:
     return StorageConfig.from_mapping({"url": url}).storage_url()
 
 
-def open_url(url: str) -> Storage:
+def open_url(url: str, *, create: bool = False) -> Storage:
     """Return the storage a command was given, to be entered.
+
+    A command that stores what was not there says ``create``; for any other, a backend that can
+    refuses a storage that is not there, so that a mistyped URL makes none.
 
     Raises:
         DurablyError: whatever ``durably.open`` raises.
     """
-    return open_storage({"url": url})
+    return open_storage({"url": url}, must_exist=not create)
 
 
 def read_duration(text: str) -> float:
@@ -111,6 +120,27 @@ def read_duration(text: str) -> float:
 
 def absent(kind: str, id_: str) -> DurablyError:
     """Return the error of an id that names nothing."""
-    return DurablyError(
-        f"there is no {kind} {id_!a}", hint=f"List what there is with: durably ls URL --kind {kind}"
-    )
+    lister = LISTERS.get(kind, f"durably ls URL --kind {kind}")
+    return DurablyError(f"there is no {kind} {id_!a}", hint=f"List what there is with: {lister}")
+
+
+async def missing(
+    storage: Storage, kind: str, id_: str, *, has_kind_option: bool = True
+) -> DurablyError:
+    """Return the error of an id that names nothing of a kind, but maybe something of another.
+
+    It looks once for each other kind, at no content. Where the command has no option for the
+    kind, the error names the command that shows what there is.
+    """
+    for other in Kind:
+        if other == kind:
+            continue
+        log = LogId(kind=other.value, id=id_)
+        if await storage.log_store.read(log, Range(limit=0)) is None:
+            continue
+        command = SHOWERS.get(other, "durably show URL {} --kind " + other.value).format(ascii(id_))
+        use = f"use --kind {other.value}" if has_kind_option else f"see {command}"
+        return DurablyError(
+            f"there is no {kind} {id_!a}", hint=f"There is a {other.value} {id_!a}: {use}"
+        )
+    return absent(kind, id_)

@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from durably._paging import all_logs
-from durably.commands.arguments import AsJson, Kind, Kinds, Url, absent, open_url
+from durably.commands.arguments import AsJson, Kind, Kinds, Url, missing, open_url
 from durably.commands.output import count, print_json, print_line, stderr
 from durably.commands.progress import Meter
 from durably.logstore import LogId
@@ -69,6 +69,8 @@ def copy(
 
     With --json, it is one object: logs, records (now stored), known (stored before).
     """
+    if source == target:
+        raise typer.BadParameter("the source and the target are the same URL")
     kinds = [one.value for one in kind or ()] or KINDS
     copied = asyncio.run(_copy(source, target, kinds, parallel))
     if as_json:
@@ -78,7 +80,7 @@ def copy(
 
 
 async def _copy(source: str, target: str, kinds: Sequence[str], parallel: int) -> Copied:
-    async with open_url(source) as there, open_url(target) as here:
+    async with open_url(source) as there, open_url(target, create=True) as here:
         with Meter(await count_logs(there, kinds), "logs") as meter:
             return await there.copy_to(here, kinds=kinds, parallel=parallel, progress=Tally(meter))
 
@@ -111,6 +113,6 @@ def fork(
 async def _fork(url: str, id_: str, new_id: str, kind: Kind) -> Copied:
     async with open_url(url) as storage:
         copied = await storage.fork(id_, new_id, kind=kind.value)
-    if not copied.logs:
-        raise absent(kind.value, id_)
+        if not copied.logs:
+            raise await missing(storage, kind.value, id_)
     return copied

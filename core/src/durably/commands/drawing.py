@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from durably.commands.arguments import AsJson, Url, absent, open_url
+from durably.commands.arguments import AsJson, Url, missing, open_url
 from durably.commands.branches import ASIDE, LEAF, Drawn, Shape, draw, id_width, shape_of
 from durably.commands.harmless import one_line
 from durably.commands.listing import each
@@ -119,7 +119,7 @@ async def _info(storage: Storage, tree_id: str) -> TreeInfo:
     try:
         return await storage.tree(tree_id).info()
     except TreeNotFound:
-        raise absent("tree", tree_id) from None
+        raise await missing(storage, "tree", tree_id, has_kind_option=False) from None
 
 
 def _as_json(found: FoundNode) -> dict[str, object]:

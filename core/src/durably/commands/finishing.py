@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from durably.commands.arguments import AsJson, Url, open_url
+from durably.commands.arguments import AsJson, Url, absent, open_url
 from durably.commands.output import print_json, print_line
+from durably.errors import RunNotFound
 
 __all__ = ["finish"]
 
@@ -38,4 +39,7 @@ def finish(
 
 async def _finish(url: str, run_id: str, session_id: str) -> bool:
     async with open_url(url) as storage:
-        return await storage.finish(run_id, session_id)
+        try:
+            return await storage.finish(run_id, session_id)
+        except RunNotFound:
+            raise absent("run", run_id) from None

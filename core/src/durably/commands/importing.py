@@ -1,8 +1,9 @@
 """``durably import``: recorded conversations become sessions, and an export what it was."""
 
 import asyncio
+import re
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -11,16 +12,18 @@ import typer
 
 from durably._records import encode_segment
 from durably.checks import check_size
+from durably.codec import load_json
 from durably.commands.arguments import AsJson, Url, open_url
 from durably.commands.chat import BadLine, ChatRun, read_conversation
 from durably.commands.copying import summary
 from durably.commands.lines import MAX_LINE_BYTES, FileUnreadable, Lines
 from durably.commands.output import complain, count, print_json, print_line
 from durably.commands.progress import Meter
+from durably.commands.restoring import Restored, restore
 from durably.errors import (
+    CopyConflict,
     CorruptRecord,
     DurablyError,
-    InvalidExport,
     InvalidId,
     NotSerializable,
     RecordTooLarge,
@@ -29,12 +32,17 @@ from durably.errors import (
 from durably.export import is_export
 from durably.logstore import LogId
 from durably.storage import Storage
-from durably.transfer import Copied
 
 __all__ = ["import_"]
 
 MAX_REPORTED = 100
-"""How many bad lines the JSON summary lists; stderr names every one."""
+"""How many bad lines the JSON summary lists."""
+
+MAX_COMPLAINTS = 10
+"""How many bad lines or logs stderr names; the others are counted."""
+
+_A_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(/|$)")
+"""What a path is left with of a URL."""
 
 _FAULTS_OF_A_LINE = (
     BadLine,
@@ -74,8 +82,8 @@ def import_(
 
     What durably export wrote is known by its first line, and stored as it was, byte for byte.
     Importing it again, or after an interruption, stores what is missing. Where another log of the
-    same id lies in the storage, or one with other content, that one stays, the others are stored,
-    and the exit code is 1. A broken line ends the import with exit code 1.
+    same id lies in the storage, or one with other content, that one stays and is named, the others
+    are stored, and the exit code is 1. A broken line ends the import with exit code 1.
 
     Otherwise each line is a JSON object with id and messages. It becomes the session of that id;
     a run begins at each user message and is called import-0001 and so on.
@@ -85,73 +93,118 @@ def import_(
     the line (another conversation of the same id, a longer last run, or a run that was
     trimmed), the stored one stays, and the rest of the line is skipped and reported.
 
-    A line that cannot be imported is reported on stderr by its number and skipped as a whole;
-    the exit code is then 1. Blank lines are passed over; no messages, no session.
+    A line that cannot be imported is reported on stderr by its number, the first 10 of them, and
+    skipped as a whole; the exit code is then 1. Blank lines are passed over; no messages, no
+    session. A file whose first line is neither of an export nor a conversation is refused.
 
     With --json, it is one object: lines, sessions (now stored as in the file), runs_stored,
     runs_known (stored before), empty (without messages), bad, bad_lines [{line, error}] (the
     first 100), stopped (why the file could not be read to its end, or null). Of an export it is:
-    logs, records (now stored), known (stored before).
+    logs, records (now stored), known (stored before), conflicts [{kind, id}] (what stayed as it
+    was).
     """
+    if _A_URL.match(str(file)) and "://" not in url and not file.exists():
+        raise typer.BadParameter("FILE comes first, then the URL")
     done = asyncio.run(_import(file, url))
-    if as_json:
-        print_json(msgspec.structs.asdict(done))
-    elif isinstance(done, Copied):
-        print_line(summary(done))
+    if isinstance(done, Restored):
+        _tell_restored(done, as_json=as_json)
     else:
-        print_line(_summary(done))
-    if isinstance(done, Tally) and (done.bad or done.stopped):
+        _tell_imported(done, as_json=as_json)
+
+
+def _tell_restored(done: Restored, *, as_json: bool) -> None:
+    if as_json:
+        conflicts = [{"kind": log.kind, "id": log.id} for log in done.conflicts]
+        print_json({**msgspec.structs.asdict(done.copied), "conflicts": conflicts})
+    elif not done.conflicts:
+        print_line(summary(done.copied))
+    if done.conflicts:
+        raise _of_conflicts(done)
+
+
+def _of_conflicts(done: Restored) -> DurablyError:
+    """Return one error for all conflicts: what stayed, and what was stored all the same."""
+    first, *others = done.conflicts
+    named = [str(log) for log in others[: MAX_COMPLAINTS - 1]]
+    if len(named) < len(others):
+        named.append(count(len(others) - len(named), "other log", "other logs"))
+    likewise = f"; likewise {', '.join(named)}" if named else ""
+    return DurablyError(
+        f"{first} is there with other content, or was changed meanwhile{likewise};"
+        f" stored all the same: {summary(done.copied)}",
+        hint=CopyConflict(first).hint,
+    )
+
+
+def _tell_imported(tally: Tally, *, as_json: bool) -> None:
+    more = tally.bad - MAX_COMPLAINTS
+    if more > 0:
+        complain(count(more, "more bad line", "more bad lines"))
+    if as_json:
+        print_json(msgspec.structs.asdict(tally))
+    else:
+        print_line(_summary(tally))
+    if tally.bad or tally.stopped:
         raise typer.Exit(1)
 
 
-async def _import(file: Path, url: str) -> Tally | Copied:
+async def _import(file: Path, url: str) -> Tally | Restored:
     with Lines(file) as lines:
-        found = iter(lines)
-        async with open_url(url) as storage:
-            try:
-                first = list(islice(found, 1))
-            except FileUnreadable as error:
-                complain(str(error))
-                return Tally(stopped=str(error))
-            if first and is_export(first[0] or b""):
-                return await _import_export(storage, lines, chain(first, found))
+        found = ((lines.number, line) for line in lines)
+        try:
+            first = _beginning(found)
+        except FileUnreadable as error:
+            complain(str(error))
+            return Tally(stopped=str(error))
+        is_exported = bool(first) and is_export(first[0][1] or b"")
+        if first and not is_exported:
+            _check_sort(file, *first[-1])
+        async with open_url(url, create=True) as storage:
+            if is_exported:
+                return await restore(storage, lines, (line for _, line in chain(first, found)))
             return await _import_chat(storage, lines, chain(first, found))
 
 
-async def _import_export(storage: Storage, lines: Lines, found: Iterable[bytes | None]) -> Copied:
-    with Meter(lines.size, "logs") as meter:
-        done = 0
-
-        def progress(_log: LogId, _records: int) -> None:
-            nonlocal done
-            done += 1
-            meter.show(lines.position, done)
-
-        return await storage.import_lines(_checked(lines, found), progress=progress)
+def _beginning(found: Iterator[tuple[int, bytes | None]]) -> list[tuple[int, bytes | None]]:
+    """Return the first lines, up to one that is not blank."""
+    first: list[tuple[int, bytes | None]] = []
+    for number, line in found:
+        first.append((number, line))
+        if line is None or line.strip():
+            break
+    return first
 
 
-def _checked(lines: Lines, found: Iterable[bytes | None]) -> Iterator[bytes]:
-    """Give the lines of an export.
+def _check_sort(file: Path, number: int, line: bytes | None) -> None:
+    """Refuse a file of another sort, before anything is opened for it.
 
     Raises:
-        InvalidExport: one is too long to be held.
-        DurablyError: the file cannot be read on.
+        DurablyError: its first line is no JSON object with a field of a conversation's.
     """
+    if line is None or not line.strip() or _is_of_a_conversation(line):
+        return
+    raise DurablyError(
+        f"{str(file)!a} is neither an export nor recorded conversations: see its line {number}",
+        hint="Each line must be a JSON object with id and messages; nothing was imported",
+    )
+
+
+def _is_of_a_conversation(line: bytes) -> bool:
     try:
-        for line in found:
-            if line is None:
-                raise InvalidExport(lines.number, f"it has over {MAX_LINE_BYTES} bytes")
-            yield line
-    except FileUnreadable as error:
-        raise DurablyError(str(error)) from error
+        value = load_json(line)
+    except msgspec.DecodeError:
+        return False
+    return isinstance(value, dict) and bool({"id", "messages"} & value.keys())
 
 
-async def _import_chat(storage: Storage, lines: Lines, found: Iterable[bytes | None]) -> Tally:
+async def _import_chat(
+    storage: Storage, lines: Lines, found: Iterable[tuple[int, bytes | None]]
+) -> Tally:
     tally = Tally()
     with Meter(lines.size) as meter:
         try:
-            for line in found:
-                await _take(storage, lines.number, line, tally)
+            for number, line in found:
+                await _take(storage, number, line, tally)
                 meter.show(lines.position, tally.sessions)
         except FileUnreadable as error:
             tally.stopped = str(error)
@@ -172,7 +225,8 @@ async def _take(storage: Storage, number: int, line: bytes | None, tally: Tally)
         tally.bad += 1
         if tally.bad <= MAX_REPORTED:
             tally.bad_lines.append({"line": number, "error": str(error)})
-        complain(f"line {number}: {error}")
+        if tally.bad <= MAX_COMPLAINTS:
+            complain(f"line {number}: {error}")
 
 
 async def _store(storage: Storage, line: bytes, tally: Tally) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from durably.commands.arguments import AsJson, Kind, Url, absent, open_url
+from durably.commands.arguments import AsJson, Kind, Url, missing, open_url
 from durably.commands.asking import Yes, confirm
 from durably.commands.listing import RECORDS
 from durably.commands.output import complain, count, print_json, print_line
@@ -48,22 +48,21 @@ def rm(
     if checkpoints and kind is not Kind.SESSION:
         raise typer.BadParameter("--checkpoints goes with --kind session alone")
     ids = list(dict.fromkeys(ids))
-    states = asyncio.run(_states(url, kind, ids))
+    states, complaints = asyncio.run(_states(url, kind, ids))
     for id_ in ids:
         if id_ not in states:
-            complain(str(absent(kind.value, id_)))
+            complain(complaints[id_])
         elif not as_json:
             print_line(_described(kind, id_, states[id_], checkpoints=checkpoints))
     removed: list[str] = []
     if states:
         confirm(f"Remove {count(len(states), kind.value, f'{kind.value}s')} for good?", yes=yes)
         removed = asyncio.run(_remove(url, kind, list(states), checkpoints=checkpoints))
-    missing = [id_ for id_ in ids if id_ not in states]
     if as_json:
-        print_json({"kind": kind.value, "removed": removed, "missing": missing})
+        print_json({"kind": kind.value, "removed": removed, "missing": list(complaints)})
     elif states:
         print_line(f"removed {count(len(removed), kind.value, f'{kind.value}s')}")
-    if missing:
+    if complaints:
         raise typer.Exit(1)
 
 
@@ -73,15 +72,20 @@ def _described(kind: Kind, id_: str, state: LogState, *, checkpoints: bool) -> s
     return f"{kind.value} {id_}: {records}{more}"
 
 
-async def _states(url: str, kind: Kind, ids: Sequence[str]) -> dict[str, LogState]:
-    """Return the states of those that are there, by their ids."""
+async def _states(
+    url: str, kind: Kind, ids: Sequence[str]
+) -> tuple[dict[str, LogState], dict[str, str]]:
+    """Return the states of those that are there and what to say of the others, by their ids."""
     found: dict[str, LogState] = {}
+    complaints: dict[str, str] = {}
     async with open_url(url) as storage:
         for id_ in ids:
             stored = await storage.log_store.read(LogId(kind=kind.value, id=id_), Range(limit=0))
             if stored is not None:
                 found[id_] = stored.state
-    return found
+            else:
+                complaints[id_] = str(await missing(storage, kind.value, id_))
+    return found, complaints
 
 
 async def _remove(url: str, kind: Kind, ids: Sequence[str], *, checkpoints: bool) -> list[str]:

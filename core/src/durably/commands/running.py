@@ -55,7 +55,7 @@ def _invoke(arguments: Sequence[str]) -> int:
 def _refuse(error: _Complaint) -> int:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "durably"
-    said = error.format_message().strip()
+    said = error.format_message().strip().replace(": Value error, ", ": ", 1)
     end = "" if said.endswith((".", "?")) else "."
     complain(f"{said}{end} Try: {path} --help")
     return error.exit_code

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import msgspec
 import typer
 
-from durably.commands.arguments import AsJson, Kind, SessionId, Url, absent, open_url
+from durably.commands.arguments import AsJson, Kind, SessionId, Url, missing, open_url
 from durably.commands.output import count, plain, print_block, print_json, print_line
 from durably.commands.transcript import transcript
 from durably.entries import Entry, JsonValue
@@ -45,8 +45,12 @@ def show(
     asyncio.run(_show(url, id_, kind, as_json=as_json))
 
 
+class _Reader(Protocol):
+    async def __call__(self, storage: Storage, id_: str, /, *, as_json: bool) -> None: ...
+
+
 async def _show(url: str, id_: str, kind: Kind, *, as_json: bool) -> None:
-    readers = {
+    readers: dict[Kind, _Reader] = {
         Kind.SESSION: _session,
         Kind.RUN: _run,
         Kind.THREAD: _thread,
@@ -60,7 +64,7 @@ async def _show(url: str, id_: str, kind: Kind, *, as_json: bool) -> None:
 async def _session(storage: Storage, id_: str, *, as_json: bool) -> None:
     segments = await storage.sessions.segments(id_)
     if not segments and await storage.sessions.revision(id_) == 0:
-        raise absent("session", id_)
+        raise await missing(storage, "session", id_)
     if as_json:
         runs = [
             {"run_id": one.run_id, "meta": one.meta, "entries": msgspec.to_builtins(one.entries)}
@@ -79,7 +83,7 @@ async def _session(storage: Storage, id_: str, *, as_json: bool) -> None:
 async def _run(storage: Storage, id_: str, *, as_json: bool) -> None:
     run = await storage.checkpointer.load(id_)
     if run is None:
-        raise absent("run", id_)
+        raise await missing(storage, "run", id_)
     if as_json:
         print_json(msgspec.to_builtins(run))
         return
@@ -92,7 +96,7 @@ async def _run(storage: Storage, id_: str, *, as_json: bool) -> None:
 async def _thread(storage: Storage, id_: str, *, as_json: bool) -> None:
     latest = await storage.checkpoint_saver().latest(id_)
     if latest is None:
-        raise absent("thread", id_)
+        raise await missing(storage, "thread", id_)
     if as_json:
         print_json(msgspec.to_builtins(latest))
         return
@@ -103,8 +107,10 @@ async def _thread(storage: Storage, id_: str, *, as_json: bool) -> None:
     _print_entries(snapshot.messages)
 
 
-async def show_state(storage: Storage, key: str, *, as_json: bool) -> None:
-    """Print the snapshot under a key.
+async def show_state(
+    storage: Storage, key: str, *, as_json: bool, has_kind_option: bool = True
+) -> None:
+    """Print the snapshot under a key; whether the command has --kind matters where there is none.
 
     Raises:
         DurablyError: there is none, or it cannot be read.
@@ -112,7 +118,7 @@ async def show_state(storage: Storage, key: str, *, as_json: bool) -> None:
     try:
         snapshot = await storage.states.load(key)
     except StateNotFound:
-        raise absent("state", key) from None
+        raise await missing(storage, "state", key, has_kind_option=has_kind_option) from None
     if as_json:
         print_json({"key": key, "snapshot": msgspec.to_builtins(snapshot)})
         return
@@ -127,7 +133,7 @@ async def _tree(storage: Storage, id_: str, *, as_json: bool) -> None:
     try:
         info = await tree.info()
     except TreeNotFound:
-        raise absent("tree", id_) from None
+        raise await missing(storage, "tree", id_) from None
     messages: Sequence[Entry] = ()
     if info.leaf_id is not None:
         messages = await tree.messages(info.leaf_id)

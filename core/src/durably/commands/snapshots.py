@@ -53,4 +53,4 @@ async def _list(url: str, *, as_json: bool) -> None:
 
 async def _show(url: str, key: str, *, as_json: bool) -> None:
     async with open_url(url) as storage:
-        await show_state(storage, key, as_json=as_json)
+        await show_state(storage, key, as_json=as_json, has_kind_option=False)
