@@ -706,7 +706,7 @@ for _name, _act in TREE_READS.items():
         lambda s, act=_act: act(tree(s)),
         plant=("tree", NODE_BROKEN, WHOLE),
     )
-for _name in ("path", "messages"):
+for _name in ("path", "messages", "nodes"):
 
     @provokes(f"SessionTree.{_name}", "StorageBusy")
     async def made_again_and_again(scene, name=_name):
@@ -714,7 +714,8 @@ for _name in ("path", "messages"):
             await tree(scene).append(SAID[0], node_id=f"{number}")
         await tree(scene).branch("0")
         remade = Remade(scene.store)
-        await scene.through(remade, lambda storage: getattr(storage.tree("x"), name)())
+        options = {"after": "0"} if name == "nodes" else {}
+        await scene.through(remade, lambda storage: getattr(storage.tree("x"), name)(**options))
 
 
 class Remade(Wrapper):
@@ -726,6 +727,19 @@ class Remade(Wrapper):
             return stored
         state = msgspec.structs.replace(stored.state, epoch=stored.state.epoch + 1)
         return msgspec.structs.replace(stored, state=state)
+
+
+class Gone(Wrapper):
+    """Has every tree deleted once more than its state is read."""
+
+    async def read(self, log, span=ALL):
+        return await super().read(log, span) if span.until is None else None
+
+
+@provokes("SessionTree.stats", "StorageBusy")
+async def counted_while_it_goes(scene):
+    await planted(scene)
+    await scene.through(Gone(scene.store), lambda storage: storage.tree("x").stats())
 
 
 for _name in ("info", "stats", "fork"):

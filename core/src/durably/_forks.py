@@ -13,6 +13,7 @@ from durably._paths import start, walk
 from durably._retry import until_unchallenged
 from durably.errors import CopyConflict, TreeNotFound
 from durably.logstore import Batch, LogId, LogState, LogStore, NewRecord, Range, Record
+from durably.rules import check_revision
 from durably.tree_values import TreeParent
 
 __all__ = ["fork"]
@@ -45,11 +46,12 @@ async def fork(
         if found is not None and _is_complete(target, found.state, parent):
             return
         records = [step.record for step in await walk(store, source, begun)]
-        there = None if found is None else await store.read(target, Range(with_data=False))
-        known = [record.key for record in there.records] if there else []
-        if known != [record.key for record in records[: len(known)]]:
+        there = None if found is None else await store.read(target)
+        revision = 0 if found is None else found.state.revision
+        check_revision(target, there, revision)
+        known = [(one.key, one.data) for one in there.records] if there else []
+        if known != [(one.key, one.data) for one in records[: len(known)]]:
             raise CopyConflict(target)
-        revision = there.state.revision if there else 0
         for batch in _batches(records, len(known), begun.head, parent):
             change = msgspec.structs.replace(batch, expected_revision=revision, at=clock())
             revision = (await store.append(target, change)).revision

@@ -62,8 +62,11 @@ class Incoming:
             log = LogId(kind=line.kind, id=line.id)
             for time in (line.created_at, line.updated_at):
                 check_seconds("a time", 0.0 if time is None else time, minimum=-MAX_COUNT)
+        head = _stored(number, line, line.head)
+        if head is None and line.created_at is not None:
+            raise InvalidExport(number, "it has times of a head, and no head")
         what = Described(
-            head=_stored(number, line, line.head),
+            head=head,
             created_at=line.created_at,
             updated_at=line.updated_at,
         )

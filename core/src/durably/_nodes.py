@@ -256,7 +256,10 @@ def decode_node(
         items = raw_items(fields.get("summary", _NULL), log, record.key)
         summary = decode_entries(items, log, record.key)
         return msgspec.structs.replace(node, summary=summary, first_kept_id=link.first_kept)
-    data = _json.decode(bytes(fields.get("data", _NULL)))
+    try:
+        data = _json.decode(bytes(fields.get("data", _NULL)))
+    except msgspec.DecodeError as error:
+        raise CorruptRecord(log, f"its data cannot be read: {error}", record=record.key) from error
     return msgspec.structs.replace(node, name=link.name, data=data)
 
 

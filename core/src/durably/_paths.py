@@ -23,6 +23,7 @@ __all__ = [
     "check_kept",
     "conversation",
     "decode_said",
+    "read_on",
     "start",
     "until_kept",
     "walk",
@@ -111,7 +112,7 @@ async def walk(
             break
         if used:
             span = Range(until=below - 1, newest=True, limit=width or min(2 * used, WIDEST))
-            records, width = (await _read(store, log, span, begun)).records, 0
+            records, width = (await read_on(store, log, span, begun)).records, 0
         else:
             records = await _jump(store, log, wanted, below, begun)
             width = 2 if below - records[0].seq == INTERLEAVED else 1
@@ -142,13 +143,18 @@ async def _jump(
     store: LogStore, log: LogId, wanted: str, below: int, begun: Start
 ) -> Sequence[Record]:
     """Read a node by its id; it was stored before those that come after it."""
-    records = (await _read(store, log, Range(keys=frozenset({wanted})), begun)).records
+    records = (await read_on(store, log, Range(keys=frozenset({wanted})), begun)).records
     if not records or records[0].seq >= below:
         raise CorruptRecord(log, "it is missing, or comes after its child", record=wanted)
     return records
 
 
-async def _read(store: LogStore, log: LogId, span: Range, begun: Start) -> Log:
+async def read_on(store: LogStore, log: LogId, span: Range, begun: Start) -> Log:
+    """Read more of a tree that was begun to be read.
+
+    Raises:
+        RevisionConflict: it was deleted, and perhaps made again, meanwhile.
+    """
     stored = await store.read(log, span)
     epoch = 0 if stored is None else stored.state.epoch
     if stored is None or epoch != begun.state.epoch:
@@ -180,8 +186,6 @@ def conversation(log: LogId, steps: Sequence[Step]) -> list[Said]:
         UnknownEntryType: a node is of a kind this version does not know.
         CorruptRecord: a node cannot be read, or one that is kept is missing.
     """
-    for step in steps:
-        check_kind(log, step.record, step.link)
     places = [place for place, step in enumerate(steps) if step.link.kind == "compaction"]
     if not places:
         return _messages(log, steps)
@@ -203,6 +207,7 @@ def conversation(log: LogId, steps: Sequence[Step]) -> list[Said]:
 def _messages(log: LogId, steps: Sequence[Step]) -> list[Said]:
     found: list[Said] = []
     for record, link in steps:
+        check_kind(log, record, link)
         if link.kind == "message":
             fields = raw_object(payload(log, record), log, record.key)
             found.append(Said(fields.get("entry", _NULL), record.key, record.key))

@@ -3,14 +3,15 @@
 from collections import Counter
 
 from durably._nodes import decode_link
-from durably.errors import CorruptRecord
-from durably.logstore import LogId, Record
+from durably._paging import Portions
+from durably.errors import CorruptRecord, RevisionConflict
+from durably.logstore import LogId, LogState, LogStore, Record
 from durably.tree_values import TreeStats
 
-__all__ = ["Shape"]
+__all__ = ["read_shape"]
 
 
-class Shape:
+class _Shape:
     """Counts nodes; of each it keeps its depth and how many children it has."""
 
     def __init__(self) -> None:
@@ -45,3 +46,22 @@ class Shape:
             fork_count=sum(1 for count in self._children.values() if count > 1),
             depth=max(self._depths.values(), default=0),
         )
+
+
+async def read_shape(store: LogStore, log: LogId, state: LogState) -> TreeStats:
+    """Count what a tree has in a state, reading all of it.
+
+    Raises:
+        CorruptRecord: a record is no node, or its parent is missing.
+        RevisionConflict: the tree was deleted, and perhaps made again, meanwhile.
+    """
+    shape, count = _Shape(), 0
+    async for part in Portions(store, log, until=state.next_seq - 1):
+        if part.state.epoch != state.epoch:
+            break
+        count += len(part.records)
+        for record in part.records:
+            shape.add(log, record)
+    if count != state.record_count:
+        raise RevisionConflict(log, expected=state.epoch, actual=0)
+    return shape.stats()

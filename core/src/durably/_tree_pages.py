@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from durably._nodes import KIND, decode_node, is_unfinished, tree_info
 from durably._paging import filtered_page
-from durably._paths import Start
+from durably._paths import Start, read_on
 from durably.checks import MAX_LIST_LIMIT, check_count
 from durably.logstore import LogId, LogInfo, LogState, LogStore, Page, Range
 from durably.states import state_of
@@ -50,17 +50,17 @@ def whole_state(found: LogInfo) -> LogState | None:
 
 
 async def node_page(
-    store: LogStore, log: LogId, begun: Start, span: Range, *, with_content: bool
+    store: LogStore, log: LogId, begun: Start, after: int, *, limit: int, with_content: bool
 ) -> Page[TreeNode]:
-    """Return a page of one node less than the limit of ``span``, which tells whether more follow.
+    """Return a page of the nodes that come after a seq; one more is read, to tell whether it ends.
 
     Raises:
         UnknownEntryType: a node or an entry is of a type this version does not know.
         CorruptRecord: a node cannot be read.
     """
-    stored = await store.read(log, span)
-    records = stored.records if stored else ()
-    shown = records[: (span.limit or 0) - 1]
+    span = Range(after=after, limit=limit + 1)
+    records = (await read_on(store, log, span, begun)).records
+    shown = records[:limit]
     found = tuple(
         decode_node(log, record, begun.head.labels, with_content=with_content) for record in shown
     )

@@ -31,6 +31,9 @@ UNFINISHED = b"null"
 STATE = "state"
 """The kind of log of which only the last record is kept."""
 
+RUN = "run"
+"""The kind of log whose head belongs to its records."""
+
 
 def described(state: LogState) -> Described:
     """Return what is transferred of a state."""
@@ -66,6 +69,7 @@ class Writer:
         self._created_at: float | None = None
         self._updated_at: float | None = None
         self._has_changed = False
+        self._is_ahead = False
 
     @classmethod
     async def open(cls, store: LogStore, log: LogId, described: Described) -> "Writer":
@@ -75,6 +79,8 @@ class Writer:
         """
         writer = cls(store, log, described)
         await writer.look()
+        if described.updated_at is not None:
+            writer._is_ahead = writer._has_gone_on(described.updated_at)
         if described.created_at is not None:
             head = described.head if log.kind == "session" else UNFINISHED
             batch = Batch(head=head, at=described.created_at)
@@ -96,6 +102,15 @@ class Writer:
     def there(self) -> int:
         """How many records there are."""
         return len(self._places)
+
+    def check_own(self, places: Sequence[Place]) -> None:
+        """Refuse a log under a new id that does not begin as the one that is copied to it.
+
+        Raises:
+            CopyConflict: it does not.
+        """
+        if self._places and self._places[0] not in places[:1]:
+            raise CopyConflict(self._log)
 
     def stored(self, *, after: int) -> Portions:
         """Give what was there when it was looked at last, after so many of the log's records."""
@@ -134,8 +149,11 @@ class Writer:
         """Append records, with the times they have, that come after so many others.
 
         Raises:
-            CopyConflict: somebody wrote something else there meanwhile, or removed some of it.
+            CopyConflict: somebody wrote something else there meanwhile, or removed some of it; or
+                it is a run that went on in both places: its head would not be that of its records.
         """
+        if records and self._is_ahead and self._log.kind == RUN:
+            raise CopyConflict(self._log)
         done = 0
         for batch in _batches(records):
             places = [Place.of(one) for one in records[done : done + len(batch.records)]]
@@ -154,7 +172,7 @@ class Writer:
 
         def is_settled() -> bool:
             is_there = (self._head, self._updated_at) == (head, at)
-            return self.there > count or is_there or self._has_gone_on(at)
+            return self.there > count or is_there or self._is_ahead or self._has_gone_on(at)
 
         await self._append(Batch(head=head, at=at), [], after=count, unless=is_settled)
 

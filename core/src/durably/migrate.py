@@ -55,9 +55,14 @@ class Migrators(msgspec.Struct, frozen=True, kw_only=True):
             MigrationError: a step is missing, failed, left its version out, or returned what is
                 no JSON object.
         """
-        migrated = copy.deepcopy(snapshot)
         found = version_of(snapshot)
         check_known(found, self, place)
+        try:
+            migrated = copy.deepcopy(snapshot)
+        except RecursionError:
+            raise MigrationError(
+                place, found=found, wanted=self.version, reason="it is nested too deep"
+            ) from None
         for number in range(found, self.version):
             try:
                 migrated = self._advanced(migrated, number)
@@ -78,7 +83,7 @@ class Migrators(msgspec.Struct, frozen=True, kw_only=True):
             raise _StepError(f"step {number} raised {type(error).__name__}") from error
         if not isinstance(advanced, dict):
             raise _StepError(f"step {number} returned {named(advanced)}, not a JSON object")
-        fields = cast("JsonObject", advanced)
+        fields = dict(cast("JsonObject", advanced))
         version = fields.get("version", number)
         if type(version) is not int or version not in {number, number + 1}:
             shown = version if type(version) is int else named(version)

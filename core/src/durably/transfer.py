@@ -137,6 +137,8 @@ async def copy_log(
         return Copied()
     writer = await Writer.open(target, copy, described(index.state))
     places = [Place.of(record) for record in index.records]
+    if log != copy:
+        writer.check_own(places)
     known = done = writer.skip(places)
     if known < len(places):
         first, last = index.records[known], index.records[-1]

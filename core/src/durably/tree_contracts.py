@@ -222,6 +222,7 @@ class SessionTree(ABC):
 
         Raises:
             TreeNotFound: there is no such tree.
+            StorageBusy: the tree was deleted and made again while it was read, every time.
             CorruptRecord: stored bytes cannot be read.
         """
 
@@ -241,6 +242,7 @@ class SessionTree(ABC):
         Raises:
             NodeNotFound: there is no node ``after``.
             InvalidLimit: ``limit`` is out of its range.
+            StorageBusy: the tree was deleted and made again while it was read, every time.
             UnknownEntryType: a node or an entry is of a type this version does not know.
             CorruptRecord: stored bytes cannot be read.
         """

@@ -13,34 +13,17 @@ import msgspec
 
 from durably import _nodes as nodes
 from durably._forks import fork
-from durably._paging import Portions
 from durably._paths import Start, check_kept, conversation, decode_said, start, until_kept, walk
 from durably._raw import RawObject
 from durably._retry import until_unchallenged
-from durably._shapes import Shape
+from durably._shapes import read_shape
 from durably._tree_pages import node_page
 from durably._typing import override
-from durably.checks import (
-    MAX_LIST_LIMIT,
-    check_count,
-    check_id,
-    check_revision_token,
-    check_size,
-)
+from durably.checks import MAX_LIST_LIMIT, check_count, check_id, check_revision_token, check_size
 from durably.codec import Codec
 from durably.entries import Entry, JsonValue
 from durably.errors import InvalidNode, NodeNotFound, RevisionConflict, TreeNotFound
-from durably.logstore import (
-    Batch,
-    Log,
-    LogId,
-    LogStore,
-    NewRecord,
-    Page,
-    Range,
-    Record,
-    new_key,
-)
+from durably.logstore import Batch, Log, LogId, LogStore, NewRecord, Page, Range, Record, new_key
 from durably.rules import check_revision
 from durably.tree_contracts import SessionTree
 from durably.tree_values import TreeInfo, TreeNode, TreeStats
@@ -178,7 +161,10 @@ class LogSessionTree(SessionTree):
 
     async def _node(self, node_id: str) -> TreeNode:
         """Read a node that was there a moment ago."""
-        begun = await start(self._store, self._log, node_id)
+        try:
+            begun = await start(self._store, self._log, node_id)
+        except NodeNotFound:
+            begun = None
         if begun is None:
             raise RevisionConflict(self._log, expected=1, actual=0)
         return nodes.decode_node(self._log, begun.records[0], begun.head.labels)
@@ -231,7 +217,8 @@ class LogSessionTree(SessionTree):
                 raise NodeNotFound(self.tree_id, node_id)
             head = change(known)
             limit = self._store.limits.head_bytes
-            check_size(self._log, "head", len(head), limit - limit // SPARE if room else limit)
+            if not room or len(head) > len(stored.state.head or b""):
+                check_size(self._log, "head", len(head), limit - limit // SPARE if room else limit)
             revision = stored.state.revision
             batch = Batch(head=head, expected_revision=revision, at=self._clock())
             applied = await self._store.append(self._log, batch)
@@ -278,12 +265,14 @@ class LogSessionTree(SessionTree):
 
     @override
     async def stats(self) -> TreeStats:
-        await self.info()
-        shape = Shape()
-        async for part in Portions(self._store, self._log):
-            for record in part.records:
-                shape.add(self._log, record)
-        return shape.stats()
+        async def attempt() -> TreeStats:
+            stored, _ = await self._look()
+            if stored is None:
+                raise TreeNotFound(self.tree_id)
+            nodes.read_head(self._log, stored.state)
+            return await read_shape(self._store, self._log, stored.state)
+
+        return await until_unchallenged(attempt)
 
     @override
     async def nodes(
@@ -292,12 +281,17 @@ class LogSessionTree(SessionTree):
         check_count("limit", limit, minimum=1, maximum=MAX_LIST_LIMIT)
         if after is not None:
             check_id("node", after)
-        begun = await self._start(after)
-        if begun is None:
-            return Page(items=())
-        last = 0 if after is None else begun.records[0].seq
-        span = Range(after=last, limit=limit + 1)
-        return await node_page(self._store, self._log, begun, span, with_content=with_content)
+
+        async def attempt() -> Page[TreeNode]:
+            begun = await self._start(after)
+            if begun is None:
+                return Page(items=())
+            seq = 0 if after is None else begun.records[0].seq
+            return await node_page(
+                self._store, self._log, begun, seq, limit=limit, with_content=with_content
+            )
+
+        return await until_unchallenged(attempt)
 
     @override
     async def fork(self, new_id: str, *, node_id: str | None = None) -> SessionTree:
