@@ -836,7 +836,14 @@ ERRORS = {
     ("EngineSession.send", SessionNotFound): lambda s: s.deleted("send"),
     ("EngineSession.resume", DecisionRefused): lambda s: s.wrongly_decided(),
 }
-ELSEWHERE = {("Engine.local", "DirectoryInUse"), ("Engine.local", "BackendNotInstalled")}
+ELSEWHERE = {
+    ("Engine.create", "InvalidId"),
+    ("Engine.create", "SessionExists"),
+    ("Engine.local", "BackendNotInstalled"),
+    ("Engine.local", "DirectoryInUse"),
+    ("Engine.local", "InvalidOptions"),
+    ("EngineSession.send", "SessionExists"),
+}
 """What the engine's own tests provoke."""
 
 

@@ -12,8 +12,11 @@ import durably
 from builders import dump, model, said, user
 from durably import (
     CursorForeign,
+    InputEntry,
+    InvalidId,
     InvalidLimit,
     RunNotFound,
+    SessionExists,
     SessionNotFound,
     Storage,
     StorageClosed,
@@ -434,3 +437,53 @@ def test_a_process_that_ends_gives_its_directory_free(tmp_path):
         holder.communicate(timeout=60)
     assert holder.returncode == 0
     assert _told(tmp_path, "look", held["session"]) == {"heard": ["one"]}
+
+
+async def test_sends_of_one_session_come_one_after_another(storage):
+    """Messages sent at once, through two handles, each see those before them."""
+
+    async def count(request):
+        await asyncio.sleep(0)
+        return f"{sum(isinstance(entry, InputEntry) for entry in request.entries)}"
+
+    engine = Engine(storage)
+    agent = Agent(name="clerk", model=count)
+    first = engine.create(agent)
+    await first.send("0")
+    second = await engine.resume(first.session_id)
+    sent = [handle.send(str(n)) for n, handle in enumerate([first, second, first], 1)]
+    told = await asyncio.gather(*sent)
+    assert sorted(one.output for one in told) == ["2", "3", "4"]
+
+
+async def test_one_message_sent_twice_at_once_is_one_run(storage):
+    """Of two calls with one key, one runs and the other is answered by it."""
+    agent, asked = agent_of("Hello.")
+    session = Engine(storage).create(agent)
+    told = await asyncio.gather(*(session.send("hi", idempotency_key="k") for _ in range(2)))
+    assert [one.output for one in told] == ["Hello.", "Hello."]
+    assert sorted(one.is_replay for one in told) == [False, True]
+    assert len(asked.requests) == 1
+
+
+async def test_a_session_may_have_an_id_of_its_own(storage):
+    """An id may be given; one that is in the catalog, or in this engine, is refused."""
+    agent, _ = agent_of("Hello.")
+    engine = Engine(storage)
+    assert (await engine.create(agent, "mine").send("hi")).session_id == "mine"
+    assert [one.session_id for one in (await storage.catalog.list()).items] == ["mine"]
+    with pytest.raises(SessionExists):
+        engine.create(agent, "mine")
+    late = Engine(storage).create(agent, "mine")
+    for _ in range(2):
+        with pytest.raises(SessionExists):
+            await late.send("hi")
+    with pytest.raises(InvalidId):
+        engine.create(agent, "")
+
+
+def test_a_file_is_no_directory(tmp_path):
+    """An engine in a file's place is refused in words."""
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidOptions, match="cannot be a directory"):
+        Engine.local(tmp_path / "file")

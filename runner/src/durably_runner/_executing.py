@@ -7,6 +7,7 @@ import msgspec
 
 from durably import Entry, ToolCallEntry, ToolResultEntry
 from durably.codec import Codec
+from durably_runner._graph import specs
 from durably_runner._opening import Call
 from durably_runner._order import Order
 from durably_runner._words import json_of, plain_text, to_json, words_of
@@ -27,7 +28,9 @@ async def execute_call(
     entry = call.entry
     tool = next((tool for tool in agent.tools if tool.name == entry.name), None)
     if tool is None:
-        return told(entry, f"There is no tool named {entry.name!r}.", is_error=True)
+        known = ", ".join(spec.name for spec in specs(agent)) or "none"
+        said = f"There is no tool named {entry.name!r}. There are: {known}."
+        return told(entry, said, is_error=True)
     context = ToolContext(
         deps=order.deps,
         run_id=order.run_id,
