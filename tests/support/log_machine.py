@@ -4,12 +4,13 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from durably import MemoryLogStore
-from durably.logstore import Batch, LogId, NewRecord, Range, Rewrite
+from durably.logstore import Batch, LogId, NewRecord, Page, Range, Rewrite
 from twins import Twins
 
 LOGS = st.sampled_from([LogId(kind="run", id=name) for name in ("a", "A", "a%")])
@@ -44,6 +45,9 @@ class LogStores(RuleBasedStateMachine):
         self.sent = []
         self.open_others()
 
+    knows_duplicates = True
+    """Whether a repetition is always told from the attempt of another handle at the same change."""
+
     def open_others(self) -> None:
         """Open two handles onto one place, as ``others``."""
         raise NotImplementedError
@@ -53,8 +57,11 @@ class LogStores(RuleBasedStateMachine):
             self.twins.run(store.aclose())
 
     def _send(self, handle, name, log, change, twin) -> None:
-        ours, theirs = getattr(self.memory, name), getattr(self.others[handle], name)
-        answers = self.twins.agree(ours(log, change), theirs(log, twin))
+        ours = getattr(self.memory, name)(log, change)
+        theirs = getattr(self.others[handle], name)(log, twin)
+        if not self.knows_duplicates:
+            ours, theirs = _as_first(ours), _as_first(theirs)
+        answers = self.twins.agree(ours, theirs)
         self.sent.append((name, log, change, twin))
         if answers is not None:
             self.tokens.append(tuple(answer.revision for answer in answers))
@@ -137,9 +144,7 @@ class LogStores(RuleBasedStateMachine):
         with_state=st.booleans(),
     )
     def list_logs(self, handle, **options):
-        self.twins.agree(
-            self.memory.list("run", **options), self.others[handle].list("run", **options)
-        )
+        self.twins.agree(_listed(self.memory, options), _listed(self.others[handle], options))
 
     @rule()
     def reopen(self):
@@ -154,6 +159,22 @@ class LogStores(RuleBasedStateMachine):
             self.close_others()
             self.twins.close()
             shutil.rmtree(self.folder)
+
+
+async def _as_first(applying):
+    """Return an answer as one that was given the first time."""
+    return msgspec.structs.replace(await applying, duplicate=False)
+
+
+async def _listed(store, options):
+    """Return a page as full as it can be; a shorter one, with a ``next``, is as legal."""
+    limit, found, after = options["limit"], [], options["after"]
+    while after is not None and len(found) <= limit:
+        page = await store.list("run", **{**options, "after": after})
+        found += page.items
+        after = page.next
+    has_more = len(found) > limit
+    return Page(items=tuple(found[:limit]), next=found[limit - 1].id if has_more else None)
 
 
 def agree(machine: type[LogStores], *, examples: int) -> None:
