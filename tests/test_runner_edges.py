@@ -226,6 +226,17 @@ async def test_a_key_is_of_one_call(storage):
     assert keys[0] == keys[2] != keys[1]
 
 
+@pytest.mark.parametrize("state", ["running", "interrupted", "failed", "waiting"])
+async def test_a_run_that_its_session_has_is_over(storage, state):
+    """What was recorded as finished, its checkpoint left by a crash, is replayed and not run."""
+    kept = await plant(storage, state)
+    await storage.sessions.append(SESSION_ID, [*kept.entries, model("so far")], run_id="r")
+    agent, did = scripted("never", "never"), []
+    ended = await run(agent, storage=storage, deps=did)
+    assert (ended.output, ended.is_replay, did, turns(agent)) == ("so far", True, [], [])
+    assert await stored(storage) is None
+
+
 async def test_a_call_left_open_in_the_past_is_not_shown(storage):
     """A session's earlier runs are shown to a model as it would accept them."""
     await storage.sessions.append(SESSION_ID, [user("old"), call("x", "work")], run_id="past")

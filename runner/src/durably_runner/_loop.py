@@ -19,6 +19,7 @@ from durably_runner._starting import (
     check_new,
     find_stored,
     finished_meanwhile,
+    give_up,
     load_earlier,
     prepare,
     still_waits,
@@ -55,8 +56,9 @@ async def execute(order: Order) -> RunResult:
     earlier = await load_earlier(order)
     if stored is None or not stored.is_held:
         check_new(order, earlier)
-        if earlier.own is not None:
-            return await replay(order, snapshot_of(earlier.own), is_held=False)
+    if earlier.own is not None:
+        await give_up(order, stored)
+        return await replay(order, snapshot_of(earlier.own), is_held=False)
     if stored is not None and still_waits(order, stored.snapshot):
         return await _still_waiting(order, stored.snapshot, earlier)
     return await _run(order, prepare(order, stored, earlier), is_new=stored is None)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -29,6 +30,7 @@ __all__ = [
     "check_new",
     "find_stored",
     "finished_meanwhile",
+    "give_up",
     "load_earlier",
     "prepare",
     "still_waits",
@@ -164,6 +166,18 @@ async def finished_meanwhile(order: Order, progress: Progress) -> Segment | None
     if earlier.own is not None:
         await progress.claim.delete()
     return earlier.own
+
+
+async def give_up(order: Order, stored: Stored | None) -> None:
+    """Remove the checkpoint of a run that its session has, as of one that was recorded as finished.
+
+    Whoever holds it meanwhile does so, too.
+    """
+    checkpointer = None if order.checkpoint is None else order.checkpoint.checkpointer
+    if checkpointer is not None and stored is not None and stored.is_held:
+        with suppress(RevisionConflict):
+            revision = stored.snapshot.revision
+            await checkpointer.delete(order.run_id, expected_revision=revision)
 
 
 def _decided(order: Order, head: RunHead, entries: Sequence[Entry]) -> list[Entry]:
