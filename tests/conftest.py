@@ -3,12 +3,25 @@
 import pytest
 
 from places import BACKENDS, Place
+from tree_places import OnBucket, OnRedis
+
+EVERYWHERE = (*BACKENDS, "redis", "bucket")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc):
+    """Let a module that says so have its places on a server of Redis and in a bucket, too."""
+    is_everywhere = getattr(metafunc.module, "ON_EVERY_BACKEND", False)
+    if is_everywhere and "place" in metafunc.fixturenames:
+        metafunc.definition.add_marker(pytest.mark.parametrize("place", EVERYWHERE, indirect=True))
 
 
 @pytest.fixture(params=BACKENDS)
 def place(request, tmp_path):
     """One fresh storage area on each backend."""
-    return Place(request.param, tmp_path)
+    if request.param == "redis":
+        return OnRedis(request.getfixturevalue("server"))
+    return OnBucket() if request.param == "bucket" else Place(request.param, tmp_path)
 
 
 @pytest.fixture

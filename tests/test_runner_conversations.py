@@ -8,7 +8,7 @@ import re
 import msgspec
 import pytest
 
-from builders import model, plant, said, snapshot, user
+from builders import model, said, snapshot, user
 from durably import (
     CheckpointNotFound,
     CustomEntry,
@@ -24,6 +24,7 @@ from durably import (
     ToolResultEntry,
     pending_tool_calls,
 )
+from durably.logstore import Batch, LogId, NewRecord
 from durably_runner import (
     Agent,
     AgentNotAttached,
@@ -57,6 +58,10 @@ from review_job import (
     texts,
     thread_of,
 )
+
+pytest_plugins = ["redis_fixtures"]
+
+ON_EVERY_BACKEND = True
 
 STATUSES = ["idle", "running", "finished", "error", "interrupted"]
 REFUSED = "refused"
@@ -619,7 +624,9 @@ async def test_a_snapshot_as_it_was_stored_without_a_version(place):
         b'{"messages":[{"type":"input","role":"user","content":"hello"}],'
         b'"snapshot":{"status":"finished","turn":2,"usage":{"requests":2},"from":"long ago"}}'
     )
-    await plant(place, "state", "k", data)
+    store = place.log_store()
+    await store.append(LogId(kind="state", id="k"), Batch(records=(NewRecord(data=data),)))
+    await store.aclose()
 
     def named(state):
         state["extra"] = {"user": state.pop("from")}

@@ -48,6 +48,8 @@ from review_job import (
 
 pytest_plugins = ["redis_fixtures", "s3_fixtures", "review_places"]
 
+ON_EVERY_BACKEND = True
+
 FORGED = CustomEntry(
     kind=KIND,
     data={

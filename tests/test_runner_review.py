@@ -42,6 +42,8 @@ from runner_job import read_ledger
 
 pytest_plugins = ["redis_fixtures", "s3_fixtures", "review_places"]
 
+ON_EVERY_BACKEND = True
+
 WORKER = Path(__file__).parent / "support" / "review_worker.py"
 WAITS = "Not executed: it waits for a person. a question"
 OTHER_WAITS = "Not executed: another call waits for a person."

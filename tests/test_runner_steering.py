@@ -29,6 +29,8 @@ from review_job import THREAD_ID, TOOLS, Notes, agent_of, call, texts, thread_of
 
 pytest_plugins = ["redis_fixtures", "s3_fixtures", "review_places"]
 
+ON_EVERY_BACKEND = True
+
 WORKER = Path(__file__).parent / "support" / "review_steering_worker.py"
 SAVED = (ThreadSaved, "running")
 

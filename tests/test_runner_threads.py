@@ -36,6 +36,8 @@ from review_job import (
 
 pytest_plugins = ["redis_fixtures", "s3_fixtures", "review_places"]
 
+ON_EVERY_BACKEND = True
+
 TURN = [TurnStarted, ModelAnswered]
 TOOL = [ToolStarted, ToolFinished]
 
