@@ -418,7 +418,7 @@ def test_making_the_file_drops_no_lock_of_another_connection(file, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "close", close_later)
-        _connection._create_private(str(file))
+        _connection._create_private(str(file), str(file))
     write = (
         "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('DELETE FROM notes')"
     )
