@@ -9,16 +9,17 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from durably._nodes import Head, forking_from, forking_head, is_unfinished, read_head
+from durably._paging import in_batches
 from durably._paths import start, walk
 from durably._retry import until_unchallenged
+from durably._writing import as_new
 from durably.errors import CopyConflict, TreeNotFound
-from durably.logstore import Batch, LogId, LogState, LogStore, NewRecord, Range, Record
+from durably.logstore import Batch, LogId, LogState, LogStore, Range, Record
 from durably.rules import check_revision
 from durably.tree_values import TreeParent
 
 __all__ = ["fork"]
 
-BATCH_BYTES = 4 * 1024 * 1024
 BATCH_RECORDS = 1000
 
 
@@ -77,22 +78,7 @@ def _batches(
     """Give the changes that complete a fork of which so many records are there."""
     labels = {one.key: head.labels[one.key] for one in records if one.key in head.labels}
     whole = head.changed(leaf=parent.node_id, labels=labels, parent=parent)
-    portions = list(_portions(records[known:])) or [()]
+    portions = list(in_batches(map(as_new, records[known:]), most=BATCH_RECORDS)) or [()]
     for portion in portions[:-1]:
         yield Batch(records=portion, head=forking_head(parent))
     yield Batch(records=portions[-1], head=whole)
-
-
-def _portions(records: Sequence[Record]) -> Iterator[tuple[NewRecord, ...]]:
-    """Give records as new ones, some megabytes at a time."""
-    portion: list[NewRecord] = []
-    size = 0
-    for record in records:
-        data = record.data or b""
-        if portion and (size + len(data) > BATCH_BYTES or len(portion) == BATCH_RECORDS):
-            yield tuple(portion)
-            portion, size = [], 0
-        portion.append(NewRecord(key=record.key, entry_count=record.entry_count, data=data))
-        size += len(data)
-    if portion:
-        yield tuple(portion)

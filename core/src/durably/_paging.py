@@ -1,13 +1,20 @@
 """Pages of logs that are looked at one by one, some of which are left out, and of one's records."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import TypeVar
 
 from durably._typing import override
 from durably.checks import MAX_LIST_LIMIT
-from durably.logstore import Log, LogId, LogInfo, LogStore, Page, Range
+from durably.logstore import Log, LogId, LogInfo, LogStore, NewRecord, Page, Range
 
-__all__ = ["PORTION_BYTES", "PORTION_RECORDS", "Portions", "all_logs", "filtered_page"]
+__all__ = [
+    "PORTION_BYTES",
+    "PORTION_RECORDS",
+    "Portions",
+    "all_logs",
+    "filtered_page",
+    "in_batches",
+]
 
 T = TypeVar("T")
 
@@ -63,6 +70,26 @@ async def all_logs(
         for info in page.items:
             yield info
         position = page.next
+
+
+def in_batches(
+    records: Iterable[NewRecord], *, most: int | None = None
+) -> Iterator[tuple[NewRecord, ...]]:
+    """Give records that are to be stored, ``PORTION_BYTES`` or one record at a time.
+
+    ``most`` bounds their number, too.
+    """
+    batch: list[NewRecord] = []
+    size = 0
+    for record in records:
+        is_full = size + len(record.data) > PORTION_BYTES or len(batch) == most
+        if batch and is_full:
+            yield tuple(batch)
+            batch, size = [], 0
+        batch.append(record)
+        size += len(record.data)
+    if batch:
+        yield tuple(batch)
 
 
 class Portions(AsyncIterator[Log]):

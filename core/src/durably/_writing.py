@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from durably._paging import PORTION_BYTES, Portions
+from durably._paging import Portions, in_batches
 from durably._retry import until_unchallenged
 from durably.errors import CopyConflict, RevisionConflict
 from durably.logstore import Applied, Batch, LogId, LogState, LogStore, NewRecord, Range, Record
 
-__all__ = ["UNFINISHED", "Described", "Place", "Writer", "described"]
+__all__ = ["UNFINISHED", "Described", "Place", "Writer", "as_new", "described"]
 
 
 class Described(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,13 +225,10 @@ class Writer:
 def _batches(records: Iterable[Record]) -> Iterator[Batch]:
     """Give the records in batches of one time and some megabytes each."""
     for at, group in groupby(records, key=lambda record: record.stored_at):
-        batch: list[NewRecord] = []
-        size = 0
-        for record in group:
-            data = record.data or b""
-            if batch and size + len(data) > PORTION_BYTES:
-                yield Batch(records=tuple(batch), at=at)
-                batch, size = [], 0
-            batch.append(NewRecord(key=record.key, entry_count=record.entry_count, data=data))
-            size += len(data)
-        yield Batch(records=tuple(batch), at=at)
+        for batch in in_batches(map(as_new, group)):
+            yield Batch(records=batch, at=at)
+
+
+def as_new(record: Record) -> NewRecord:
+    """Return a record that was read as one to be stored elsewhere."""
+    return NewRecord(key=record.key, entry_count=record.entry_count, data=record.data or b"")

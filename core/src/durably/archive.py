@@ -2,11 +2,12 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 
 import msgspec
 
+from durably._paging import in_batches
 from durably._records import decode_entries, payload
 from durably._typing import override
 from durably.entries import ToolResultEntry
@@ -19,7 +20,6 @@ ARCHIVE = "archive"
 """The kind of log that holds a session's archive, under the session's id."""
 
 DIGEST_BYTES = 16
-BATCH_BYTES = 4 * 1024 * 1024
 
 
 class ResultArchive(ABC):
@@ -70,7 +70,7 @@ class LogResultArchive(ResultArchive):
         log = LogId(kind=ARCHIVE, id=session_id)
         unique = {_key(call_id, data): data for call_id, data in results}
         records = [NewRecord(key=key, data=data) for key, data in unique.items()]
-        for batch in _batches(records):
+        for batch in in_batches(records):
             await self._store.append(log, Batch(records=batch, at=self._clock()))
 
     @override
@@ -105,17 +105,3 @@ def _key(call_id: str, data: bytes) -> str:
 
 def _digest(data: bytes) -> str:
     return blake2b(data, digest_size=DIGEST_BYTES).hexdigest()
-
-
-def _batches(records: Iterable[NewRecord]) -> Iterable[tuple[NewRecord, ...]]:
-    """Give the records in batches of some megabytes."""
-    batch: list[NewRecord] = []
-    size = 0
-    for record in records:
-        batch.append(record)
-        size += len(record.data)
-        if size > BATCH_BYTES:
-            yield tuple(batch)
-            batch, size = [], 0
-    if batch:
-        yield tuple(batch)

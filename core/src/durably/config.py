@@ -208,7 +208,7 @@ def _read(file: Path) -> Any:  # noqa: ANN401 - whatever the file holds
     return values
 
 
-def _parsed(file: Path, reader: Callable[[str], Any]) -> Any:  # noqa: ANN401
+def _parsed(file: Path, reader: Callable[[str], Any]) -> Any:  # noqa: ANN401 - what a file holds
     try:
         return reader(file.read_text("utf-8"))
     except OSError as error:
@@ -219,7 +219,7 @@ def _parsed(file: Path, reader: Callable[[str], Any]) -> Any:  # noqa: ANN401
         return _INVALID
 
 
-def _json(text: str) -> Any:  # noqa: ANN401
+def _json(text: str) -> Any:  # noqa: ANN401 - as above
     return json.loads(text, object_pairs_hook=_object)
 
 

@@ -189,7 +189,7 @@ class MemoryLogStore(LogStore):
         check_namespace(namespace)
         view = copy.copy(self)
         view._namespace = namespace  # noqa: SLF001 - one of us
-        view._owner = False  # noqa: SLF001
+        view._owner = False  # noqa: SLF001 - one of us
         return view
 
     @override

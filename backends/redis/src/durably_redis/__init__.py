@@ -18,7 +18,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - any name of the package
 
         return RedisLogStore
     if name == "Settings":
-        from durably_redis._client import Settings  # noqa: PLC0415
+        from durably_redis._client import Settings  # noqa: PLC0415 - see above
 
         return Settings
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,7 +18,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - any name of the package
 
         return SQLiteLogStore
     if name == "open_url":
-        from durably_sqlite._url import open_url  # noqa: PLC0415
+        from durably_sqlite._url import open_url  # noqa: PLC0415 - see above
 
         return open_url
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -155,7 +155,7 @@ class SQLiteLogStore(LogStore):
         check_namespace(namespace)
         view = copy.copy(self)
         view._scope = msgspec.structs.replace(self._scope, namespace=namespace)  # noqa: SLF001 - one of us
-        view._owner = False  # noqa: SLF001
+        view._owner = False  # noqa: SLF001 - one of us
         return view
 
     @override
